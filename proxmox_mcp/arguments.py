@@ -1,0 +1,204 @@
+"""The vocabulary of tool arguments: each type checks itself, and its schema says only what a model would guess wrong.
+
+Limits live in validators, not in `Field(ge=...)`, so that they apply without being advertised: every word of a schema is paid for
+in each conversation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
+
+from proxmox_mcp.errors import InvalidArgument
+
+_DNS_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+
+
+def matching(pattern: str, rule: str, *, longest: int = 256) -> Callable[[str], str]:
+    """A validator: the whole ASCII text matches `pattern`, or the error says `rule`."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(value: str) -> str:
+        if len(value) > longest:
+            raise ValueError(f"longer than {longest} characters")
+        if not compiled.fullmatch(value):
+            raise ValueError(rule)
+        return value
+
+    return check
+
+
+def _between(low: float, high: float) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if value is not None and not low <= value <= high:
+            raise ValueError(f"must be between {low} and {high}")
+        return value
+
+    return check
+
+
+def _json_text(value: Any) -> Any:
+    # some clients send arrays and objects as JSON text
+    if isinstance(value, str) and value[:1] in "[{":
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _field_names(value: list[str]) -> list[str]:
+    if len(value) > 64 or any(len(name) > 64 for name in value):
+        raise ValueError("at most 64 names of at most 64 characters")
+    return value
+
+
+def plain_text(longest: int) -> Callable[[str], str]:
+    """A validator for one line meant for people (a reason, a description): printable, capped."""
+
+    def check(value: str) -> str:
+        if len(value) > longest:
+            raise ValueError(f"longer than {longest} characters")
+        if any((ord(c) < 32 and c not in "\n\t") or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in value):
+            raise ValueError("holds control characters")
+        return value
+
+    return check
+
+
+Flag = StrictBool
+Vmid = Annotated[int, AfterValidator(_between(100, 999_999_999))]
+Kind = Literal["qemu", "lxc"]
+_DNS_NAME = rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*"
+NodeName = Annotated[str, AfterValidator(matching(_DNS_NAME, "a node name has letters, digits and inner dashes", longest=64))]
+_STORAGE = r"[A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]"
+StorageId = Annotated[str, AfterValidator(matching(_STORAGE, "a storage id starts with a letter, then letters, digits, - _ .", longest=100))]
+GuestName = Annotated[str, AfterValidator(matching(_DNS_NAME, "a guest name has letters, digits, inner dashes and dots", longest=64))]
+Bridge = Annotated[str, AfterValidator(matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "a bridge name has letters, digits, - _ .", longest=32))]
+VolumeId = Annotated[
+    str,
+    AfterValidator(
+        matching(
+            r"[A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]:(?!/)(?!.*//)(?!.*(?:^|[:/])\.{1,2}(?:/|$))[A-Za-z0-9][A-Za-z0-9_.:+@ =/~-]*",
+            "a volume id looks like storage:kind/file",
+            longest=512,
+        )
+    ),
+]
+Upid = Annotated[str, AfterValidator(plain_text(512))]
+Reason = Annotated[str, AfterValidator(plain_text(200))]
+Fields = Annotated[list[str], BeforeValidator(_json_text), AfterValidator(_field_names)]
+JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_text)]
+JsonList = Annotated[list[str], BeforeValidator(_json_text)]
+Count = Annotated[int, AfterValidator(_between(1, 10_000))]
+Seconds = Annotated[float, AfterValidator(_between(0, 1e9))]
+between = _between
+
+
+class Arguments(BaseModel):
+    """What every tool takes: nothing unknown, nothing changed after the check."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
+
+
+class Reading(Arguments):
+    """A tool that shows one thing."""
+
+    response_format: Literal["markdown", "json"] = "markdown"
+
+
+class Record(Reading):
+    """A tool that shows one object, whole or by fields."""
+
+    fields: Fields | None = None
+
+
+class Listing(Reading):
+    """A tool that shows a list, page by page."""
+
+    fields: Fields | None = None
+    limit: Count | None = None
+    cursor: Annotated[str, AfterValidator(plain_text(2048))] | None = None
+
+
+class Changing(Arguments):
+    """A tool that changes something: the gates."""
+
+    confirm: Flag = False
+    dry_run: Flag = False
+    reason: Reason | None = None
+
+
+class Destroying(Changing):
+    """A tool that can destroy data: one more gate."""
+
+    i_understand_data_loss: Flag = False
+
+
+class Waiting(BaseModel):
+    """Mixed into a changing tool that starts a task."""
+
+    wait_seconds: Seconds = 0
+
+
+def parse(model: type[Arguments], raw: Mapping[str, Any]) -> Arguments:
+    """The checked arguments of a call; InvalidArgument names each fault. The predecessor's {"params": {...}} wrapper is accepted."""
+    given: Any = raw
+    if set(raw) == {"params"} and "params" not in model.model_fields:
+        given = _json_text(raw["params"])
+        if not isinstance(given, dict):
+            raise InvalidArgument("", 'pass the arguments flat: {"vmid": 101, ...}')
+    try:
+        return model.model_validate(given)
+    except ValidationError as exc:
+        faults = exc.errors(include_url=False, include_input=False, include_context=False)
+    texts, names = [], []
+    for fault in faults:
+        name = ".".join(str(part)[:64] for part in fault["loc"]) or "arguments"
+        names.append(name)
+        texts.append(f"{name}: {_words(fault['type'], fault['msg'], name, model)}")
+    raise InvalidArgument(", ".join(dict.fromkeys(names)), "; ".join(texts))
+
+
+def _words(kind: str, message: str, name: str, model: type[Arguments]) -> str:
+    if kind == "extra_forbidden":
+        near = difflib.get_close_matches(name, list(model.model_fields), n=1, cutoff=0.5)
+        return "unknown argument" + (f", did you mean {near[0]}?" if near else f"; known: {', '.join(model.model_fields)}")
+    if kind == "missing":
+        return "is required"
+    if kind == "bool_type":
+        return "must be true or false, not text or a number"
+    return message.removeprefix("Value error, ").removeprefix("Input ")
+
+
+def schema(model: type[Arguments]) -> dict[str, Any]:
+    """The lean input schema: closed, without titles, null alternatives and defaults that say nothing."""
+    full = model.model_json_schema()
+    properties = full.get("properties", {})
+    names = sorted(properties, key=lambda name: name in _COMMON)  # stable: the tool's own first
+    lean: dict[str, Any] = {"type": "object", "properties": {name: _lean(properties[name]) for name in names}}
+    if full.get("required"):
+        lean["required"] = full["required"]
+    lean["additionalProperties"] = False
+    return lean
+
+
+_COMMON = {"response_format", "fields", "limit", "cursor", "confirm", "dry_run", "i_understand_data_loss", "wait_seconds", "reason"}
+_SILENT_DEFAULTS: tuple[Any, ...] = (None, False, 0, "markdown", [])
+
+
+def _lean(prop: dict[str, Any]) -> dict[str, Any]:
+    options = [option for option in prop.get("anyOf", ()) if option != {"type": "null"}]
+    merged = {**(options[0] if len(options) == 1 else {}), **{k: v for k, v in prop.items() if k not in ("anyOf", "title")}}
+    if len(options) > 1:
+        merged["anyOf"] = options
+    if "default" in merged and any(merged["default"] is silent or merged["default"] == silent for silent in _SILENT_DEFAULTS):
+        del merged["default"]
+    if merged.get("type") == "object":
+        merged.pop("additionalProperties", None)
+    return merged

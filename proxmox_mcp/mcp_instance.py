@@ -1,0 +1,111 @@
+"""Turns the chosen records into SDK tools (lean schema, hints from the risk) and builds the one shared MCPServer, once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp.server.caching import CacheHint
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool as SdkTool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import ConfigDict
+
+from proxmox_mcp import __version__, pipeline, secrets
+from proxmox_mcp.app import App
+from proxmox_mcp.approval import SdkPeer
+from proxmox_mcp.arguments import schema
+from proxmox_mcp.errors import ProxmoxMcpError
+from proxmox_mcp.instructions import INSTRUCTIONS
+from proxmox_mcp.registry import Tool
+
+# Our own models check the arguments and the answers are text alone: the SDK's view of a tool stays empty.
+_NO_METADATA = FuncMetadata(arg_model=ArgModelBase)
+
+
+class PublishedTool(SdkTool):
+    """One tool as the SDK serves it. `run` replaces the SDK's: flat arguments, our error texts, nothing of an unexpected exception."""
+
+    record: Tool
+    app: App
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    async def run(self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False) -> Any:
+        with self.app.tracked() as scope:
+            try:
+                found = await pipeline.run(self.record, arguments, self.app, SdkPeer(context, self.app.questions))
+            except ProxmoxMcpError as exc:
+                raise ToolError(secrets.mask_text(str(exc))) from None
+            except Exception as exc:  # without this the SDK would send str(exc) to the model
+                raise UnexpectedToolError(f"{self.name} failed inside the server; its log (stderr) has the details") from exc
+        if scope.cancelled_caught:
+            raise ToolError("The server was ended during this call; the audit log says how far it came.")
+        if isinstance(found, pipeline.Question):
+            return found.result
+        return CallToolResult(content=[TextContent(text=found.text)], is_error=found.failed)
+
+
+def published(record: Tool, app: App) -> PublishedTool:
+    """The SDK's tool for a record; in read-only mode a mixed tool shows its reading actions alone."""
+    parameters = schema(record.model)
+    read_only = record.read_only
+    if app.settings.read_only and record.reads:
+        read_only = True
+        parameters = reading_schema(parameters, record)
+    hints: dict[str, Any] = {"read_only_hint": True} if read_only else {"read_only_hint": False, "destructive_hint": record.destructive}
+    return PublishedTool(
+        record=record,
+        app=app,
+        fn=record.function,
+        name=record.name,
+        title=record.title,
+        description=record.summary,
+        parameters=parameters,
+        fn_metadata=_NO_METADATA,
+        is_async=True,
+        context_kwarg=None,
+        annotations=ToolAnnotations(**hints, open_world_hint=False),
+    )
+
+
+_GATES = ("confirm", "dry_run", "i_understand_data_loss", "wait_seconds")
+
+
+def reading_schema(parameters: dict[str, Any], record: Tool) -> dict[str, Any]:
+    """The schema of a mixed tool in read-only mode: reading values alone, no gates."""
+    properties = {name: spec for name, spec in parameters["properties"].items() if name not in _GATES}
+    for name, values in record.reads.items():
+        properties[name] = {**{k: v for k, v in properties[name].items() if k != "default"}, "enum": list(values)}
+    return {**parameters, "properties": properties}
+
+
+def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
+    """The server with exactly these tools."""
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
+        try:
+            yield app
+        finally:
+            with anyio.CancelScope(shield=True):
+                await app.close()
+            # a print() buffered while fd 1 was diverted would land on the wire when the interpreter flushes it at exit
+            sys.stdout.flush()
+
+    hour = CacheHint(ttl_ms=3_600_000, scope="private")
+    server: MCPServer[App] = MCPServer(
+        "pve-mcp",
+        title="Proxmox VE",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        tools=[published(record, app) for record in tools],
+        lifespan=lifespan,
+        log_level="WARNING",
+        cache_hints={"tools/list": hour},
+    )
+    return server

@@ -1,0 +1,157 @@
+"""The path of a call: tool -> Answer, or Plan -> gates -> a person's word -> intent on disk -> the steps -> outcome on disk -> Answer.
+
+Nothing here knows MCP: a `Peer` stands for the client at the other end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+
+from proxmox_mcp import gates, preview
+from proxmox_mcp.app import App, Call, Stamp
+from proxmox_mcp.arguments import Arguments, Changing, parse
+from proxmox_mcp.carry_out import carry_out
+from proxmox_mcp.errors import AuditError, InvalidArgument, Refused
+from proxmox_mcp.plan import Answer, HostCommand, Plan
+from proxmox_mcp.registry import Tool
+from proxmox_mcp.render import View, render
+
+if TYPE_CHECKING:
+    from proxmox_mcp.audit import Which
+
+CHANGED = "the situation changed after it was shown; look again"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The person must be asked first: what goes back to the client instead of an answer."""
+
+    result: Any
+
+
+class Peer(Protocol):
+    """The client at the other end of a call."""
+
+    async def progress(self, elapsed: float, message: str) -> None:
+        """Tells that a wait goes on; `elapsed` in seconds."""
+
+    async def approve(self, plan: Plan) -> bool | Question | None:
+        """A person's word on exactly this plan; None when this client cannot ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the model reads."""
+
+    text: str
+    failed: bool = False
+
+
+async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Result | Question:
+    """One call from raw arguments to text. Raises ProxmoxMcpError for every anticipated failure."""
+    args = parse(tool.model, raw)
+    check_reads(tool, args, app)
+    call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
+    found = await tool.function(args, call)
+    if isinstance(found, Plan):
+        if not isinstance(args, Changing):
+            raise TypeError(f"{tool.name} made a plan without the gates' arguments")
+        outcome = await change(tool, args, found, app, peer)
+        if isinstance(outcome, Question):
+            return outcome
+        found = outcome
+    return Result(render(found, view_of(tool, args)), found.failed)
+
+
+def view_of(tool: Tool, args: Arguments) -> View:
+    """How the caller wants to see the answer."""
+    return View(
+        tool=tool.name,
+        json=getattr(args, "response_format", "markdown") == "json",
+        fields=getattr(args, "fields", None),
+        limit=getattr(args, "limit", None),
+        cursor=getattr(args, "cursor", None),
+    )
+
+
+def check_reads(tool: Tool, args: Arguments, app: App) -> None:
+    """In read-only mode a tool that also changes things keeps its reading actions alone."""
+    if not app.settings.read_only or tool.read_only:
+        return
+    for name, values in tool.reads.items():
+        if getattr(args, name) in values:
+            return
+        raise InvalidArgument(name, f"the server runs in read-only mode; only {', '.join(values)} can be used")
+    gates.check_mode(app.settings)
+
+
+async def change(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer) -> Answer | Question:
+    """A plan through the gates, past a person where the policy wants one, into the world and the record."""
+    gates.check_mode(app.settings)
+    if args.dry_run:
+        gates.check_limits(plan, app.settings)
+        return Answer("Dry run, nothing was changed.", lines=tuple(preview.preview(plan)))
+    try:
+        gates.check_limits(plan, app.settings)
+        gates.check_flags(plan, args)
+        approved = await _approval(tool, args, plan, app, peer)
+    except Refused as refusal:
+        await _note(app, tool, args, plan, f"refused: {refusal.what.splitlines()[0]}", refusal)
+        raise
+    if isinstance(approved, Question):
+        return approved
+    stamp = Stamp(tool.name, str(plan.risk), args.reason or "", gates.given_flags(args), approved)
+    return await carry_out(Call(app, stamp), plan, getattr(args, "wait_seconds", 0), peer.progress)
+
+
+async def _approval(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer) -> str | Question:
+    """Who said yes: "person", or "flags" with the reason why nobody was asked."""
+    if not gates.wants_person(plan, app.settings):
+        return "flags"
+    await _note(app, tool, args, plan, "a person is asked")
+    said = await peer.approve(plan)
+    if isinstance(said, Question):
+        return said
+    if said is None:
+        if app.settings.approval_fallback == "deny":
+            raise Refused(
+                "a person must approve this and this client cannot ask (PROXMOX_APPROVAL_FALLBACK=deny)",
+                hint="use a client with MCP elicitation, or change the policy",
+            )
+        return "flags (the client cannot ask a person)"
+    if not said:
+        raise Refused("the person did not approve it", hint="do not try again unless the person asks for it")
+    # the last look before acting: what runs is what was shown
+    again = await tool.function(args, Call(app, Stamp(tool.name)))
+    if again != plan:
+        raise Refused(CHANGED)
+    return "person"
+
+
+async def _note(app: App, tool: Tool, args: Changing, plan: Plan, event: str, refusal: Refused | None = None) -> None:
+    """Records a refusal or a question in the log of what would have run; a refusal stands even if it cannot be recorded."""
+    entry = {
+        "event": event,
+        **Stamp(tool.name, str(plan.risk), args.reason or "", gates.given_flags(args)).entry(),
+        "summary": plan.summary,
+        "targets": list(plan.targets),
+        "steps": [preview.record(step) for step in plan.steps],
+    }
+    try:
+        await anyio.to_thread.run_sync(lambda: app.log(log_of(plan)).note(entry))
+    except AuditError as exc:
+        if refusal is None:
+            raise
+        refusal.hint = f"{refusal.hint} (This refusal could not be recorded: {exc.what})".strip()
+
+
+def log_of(plan: Plan) -> Which:
+    """The log a plan belongs to: that of its first step."""
+    first = plan.steps[0] if plan.steps else None
+    if isinstance(first, HostCommand):
+        return "vm" if first.target.alias is not None else "host"
+    return "api"

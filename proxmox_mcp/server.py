@@ -1,0 +1,62 @@
+"""Entry point of serving: the chosen tools, stdio, signals, and an end within two seconds that loses nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+
+import anyio
+
+from proxmox_mcp.app import App
+from proxmox_mcp.config import Settings
+from proxmox_mcp.registry import Tool, all_tools
+from proxmox_mcp.selection import select
+
+FAREWELL = 1.5  # seconds for calls under way to write their outcomes
+
+
+def tools_for(settings: Settings) -> tuple[Tool, ...]:
+    """The tools this server offers; ConfigError when the choice names what does not exist."""
+    return select(all_tools(), settings)
+
+
+def serve(settings: Settings) -> None:
+    """Serves over stdio until the input ends or a signal comes. Raises ConfigError before anything is read when the choice is wrong."""
+    tools = tools_for(settings)
+    for warning in settings.warnings:
+        sys.stderr.write(f"pve-mcp: {warning}\n")
+    anyio.run(_serve, App(settings), tools)
+
+
+async def _serve(app: App, tools: tuple[Tool, ...]) -> None:
+    from proxmox_mcp.mcp_instance import build
+
+    server = build(app, tools)
+    leave = anyio.Event()
+    _listen(leave)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_farewell, app, leave)
+        await server.run_stdio_async()
+        group.cancel_scope.cancel()
+
+
+def _listen(leave: anyio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, leave.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(leave.set))
+
+
+async def _farewell(app: App, leave: anyio.Event) -> None:
+    await leave.wait()
+    with anyio.move_on_after(FAREWELL):
+        await app.cancel_calls()
+        await app.close()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # the SDK's reader thread blocks in stdin and would hold the interpreter until the client writes again
+    os._exit(0)
