@@ -1,0 +1,180 @@
+"""What must never be shown: masks for tokens, passwords and keys in requests, answers, command lines, logs and errors.
+
+Two nets: names and shapes (`password=...`, a private key block) and the secrets this process itself was given (`register`), which are
+replaced wherever they appear. Invisible characters can split a word: clean first (`text.clean`), then mask.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from proxmox_mcp import text
+
+MARK = "***"
+
+# Parameter names of the API (and of nearby tools), compared without case and with "_" as "-".
+_SECRET_WORDS = frozenset(
+    {"password", "passwd", "passphrase", "cipassword", "secret", "token", "apitoken", "apikey", "ticket", "vncticket"}
+    | {"csrfpreventiontoken", "keyring", "keys", "otp", "credential", "credentials", "tfa-challenge"}
+)
+_HARMLESS_LAST = frozenset({"id", "name", "file", "path", "dir", "url", "type", "expire", "length", "policy"})
+_PUBLIC_KEYS = frozenset({"pubkey", "master-pubkey", "public-key", "ssh-public-key", "host-key"})
+_LONG_PUBLIC = frozenset({"sshkeys", "ssh-public-keys", "ssh-keys"})
+_PUBLIC_CHARS = 40
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a parameter of this name carries a secret: password, cipassword, token, secret, encryption-key ... (`tokenid` does not)."""
+    plain = name.lower().replace("_", "-")
+    if plain in _PUBLIC_KEYS or plain in _LONG_PUBLIC:
+        return False
+    words = plain.split("-")
+    if words[-1] in _HARMLESS_LAST:
+        return False
+    return plain in _SECRET_WORDS or not _SECRET_WORDS.isdisjoint(words) or plain.endswith(("key", "password", "secret", "token"))
+
+
+def _mask_value(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if is_secret_name(name):
+        return MARK
+    if isinstance(value, str):
+        return text.clean(value, _PUBLIC_CHARS) if name.lower().replace("_", "-") in _LONG_PUBLIC else mask_text(value)
+    if isinstance(value, Mapping):
+        return mask_params(value)
+    if isinstance(value, (list, tuple)):
+        return [_mask_value("", item) for item in value]
+    return value
+
+
+def mask_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy that may be shown: secret values as MARK, public SSH keys shortened, other texts through `mask_text`."""
+    return {name: _mask_value(name, value) for name, value in params.items()}
+
+
+class Known:
+    """Secrets by value. Those of 6 characters or more are replaced anywhere, shorter ones only where they stand alone, and those
+    below 4 never: replacing "a" or "42" would garble every text and tell the reader what the secret is."""
+
+    def __init__(self) -> None:
+        self._forms: set[str] = set()
+        self._pattern: re.Pattern[str] | None = None
+
+    def add(self, secret: str) -> None:
+        """Remember a secret in the spellings it takes on its way: as it is, percent- and form-encoded, in JSON, in a shell line."""
+        for plain in {secret, secret.strip()}:
+            if len(plain) < 4:
+                continue
+            self._forms |= {
+                plain,
+                quote(plain, safe="", errors="replace"),
+                quote_plus(plain, errors="replace"),
+                json.dumps(plain)[1:-1],
+                json.dumps(plain, ensure_ascii=False)[1:-1],
+                shlex.quote(plain).strip("'") or plain,
+            }
+        self._pattern = None
+
+    def mask(self, s: str) -> str:
+        """`s` with every known secret replaced by MARK."""
+        if not self._forms:
+            return s
+        if self._pattern is None:
+            longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
+            self._pattern = re.compile(
+                "|".join(re.escape(f) if len(f) >= 6 else rf"(?<![A-Za-z0-9]){re.escape(f)}(?![A-Za-z0-9])" for f in longest_first)
+            )
+        return self._pattern.sub(MARK, s)
+
+
+_known = Known()
+
+
+def register(secret: str) -> None:
+    """Tell this process one of its own secrets (token value, SSH password, passphrase, HMAC key): no text shows it from now on."""
+    _known.add(secret)
+
+
+_OPTION_NAME = r"--?(?:[a-z]+-)*(?:password|passwd|passphrase|cipassword|secret|token|api-?key|secret-?key|keyring|user-pass)"
+_NAME = (
+    r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|keyring|ticket"
+    r"|(?:api|access|secret|private|encryption|hmac|auth|client|shared|pre-?shared|signing)[_-]?key)"
+)
+_QUOTED = r"""(?:(")(?:[^"\\]|\\.)*|(')[^']*|(\\")(?:[^"\\]|\\(?!"))*"""
+_BARE = r"""|(?:[^\s\\,;&"'{}\[\]<>]|\\(?!n))+)"""
+
+
+def _keep_name_and_quote(match: re.Match[str]) -> str:
+    return match[1] + (match[2] or match[3] or match[4] or "") + MARK
+
+
+def _mark_rest(match: re.Match[str]) -> str:
+    return match[1] + MARK
+
+
+def _mark(match: re.Match[str]) -> str:
+    return MARK
+
+
+_SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----BEGIN))*"), _mark),
+    (re.compile(r"(PVEAPIToken(?:=|%3D|\s+)[^\s=%,;]+(?:%(?!3D)[0-9A-F]{2}[^\s=%,;]*)*(?:=|%3D))[^\s,;&\"'<>]+", re.I), _mark_rest),
+    (re.compile(r"\b((?:proxy-)?authorization\b\W{1,4}(?:bearer|basic|digest)\s+)[^\s,;\"'<>]+", re.I), _mark_rest),
+    (re.compile(r"\b([Bb]earer\s+)[A-Za-z0-9._~+/=-]{8,}"), _mark_rest),
+    (re.compile(r"\b((?:PVE|PVEVNC|PMG|PBS):[^\s:@]+(?:@[^\s:]+)?:[0-9A-F]{8}:)[^\s,;&\"'<>]+"), _mark_rest),
+    (re.compile(r"(://[^\s/@:\"'<>]*:)[^\s/@\"'<>]+(?=@)"), _mark_rest),
+    (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2id?|pbkdf2[\w-]*|scrypt)\$[./A-Za-z0-9$=,+-]{8,}"), _mark),
+    # name=value anywhere; "name": "value"; name: value only at the start of a line or string, for prose says "set user password: failed"
+    (re.compile(rf"({_NAME}[ \t]*(?:=|%3D)[ \t]*)(?!\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
+    (re.compile(rf"({_NAME}\\?[\"'][ \t]*:[ \t]*)(?!.?\*\*\*)" + _QUOTED + ")", re.I), _keep_name_and_quote),
+    (
+        re.compile(rf"((?:^|[\"'{{]|\\n)[ \t-]*[\w.-]{{0,40}}?{_NAME}[ \t]*:[ \t]+)(?!\*\*\*)" + _QUOTED + _BARE, re.I | re.M),
+        _keep_name_and_quote,
+    ),
+    (re.compile(r"((?<![\w-])" + _OPTION_NAME + r"[ \t]+)(?!-|\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
+)
+# One cheap look decides whether a text needs the searches at all.
+_SUSPECT = re.compile(
+    r"(?i)pass|secret|token|ticket|key|bearer|authorization|pwd|-----begin|://|\$(?:[1-7yg]|2[abxy]|arg|pbk|scr)|(?:PVE|PMG|PBS|PVEVNC):"
+)
+
+
+def mask_text(s: str) -> str:
+    """`s` without known secrets and without what looks like one: API tokens, `password=...`, bearer tokens, tickets, private key
+    blocks, password hashes, user info in URLs."""
+    s = _known.mask(s)
+    if _SUSPECT.search(s):
+        for pattern, replacement in _SHAPES:
+            s = pattern.sub(replacement, s)
+    return s
+
+
+_SECRET_OPTION = re.compile(r"(?i)" + _OPTION_NAME + r"$")
+_SHORT_OPTIONS = {"sshpass": "-p", "curl": "-u", "wget": "--password", "openssl": "-pass", "mysql": "-p", "mysqldump": "-p"}
+
+
+def mask_argv(argv: Sequence[str]) -> list[str]:
+    """A command that may be shown: the value after `--password` and the like (and after `sshpass -p`, `curl -u`) as MARK."""
+    return list(_mask_argv(argv))
+
+
+def _mask_argv(argv: Sequence[str]) -> Iterator[str]:
+    short = ""
+    hide_next = False
+    for argument in argv:
+        if hide_next:
+            hide_next = False
+            yield MARK
+            continue
+        short = _SHORT_OPTIONS.get(argument.rsplit("/", 1)[-1], short)
+        hide_next = bool(_SECRET_OPTION.match(argument)) or (bool(short) and argument == short)
+        if short == "-p" and argument.startswith("-p") and len(argument) > 2:
+            yield f"-p{MARK}"
+        else:
+            yield mask_text(argument)
