@@ -77,7 +77,9 @@ Kind = Literal["qemu", "lxc"]
 _DNS_NAME = rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*"
 NodeName = Annotated[str, AfterValidator(matching(_DNS_NAME, "a node name has letters, digits and inner dashes", longest=64))]
 _STORAGE = r"[A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]"
-StorageId = Annotated[str, AfterValidator(matching(_STORAGE, "a storage id starts with a letter, then letters, digits, - _ .", longest=100))]
+StorageId = Annotated[
+    str, AfterValidator(matching(_STORAGE, "a storage id starts with a letter, then letters, digits, - _ .", longest=100))
+]
 GuestName = Annotated[str, AfterValidator(matching(_DNS_NAME, "a guest name has letters, digits, inner dashes and dots", longest=64))]
 Bridge = Annotated[str, AfterValidator(matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "a bridge name has letters, digits, - _ .", longest=32))]
 VolumeId = Annotated[

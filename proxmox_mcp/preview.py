@@ -85,4 +85,3 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     return shlex.quote(",".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
-

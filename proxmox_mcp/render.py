@@ -158,6 +158,8 @@ def human(value: Any, kind: Kind) -> str:
     if isinstance(value, bool) or (kind is Kind.FLAG and value in (0, 1)):
         return "yes" if value else "no"
     if isinstance(value, int | float):
+        if abs(value) >= 2**63:  # no size, no time: a number that cannot be right is shown as it came
+            return text.clean(str(value), CELL)
         if kind is Kind.BYTES:
             return text.size(value)
         if kind is Kind.PERCENT:

@@ -1,0 +1,149 @@
+"""Arguments: closed, strict where it matters, each fault named."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from proxmox_mcp.arguments import (
+    Changing,
+    Destroying,
+    JsonObject,
+    Listing,
+    NodeName,
+    StorageId,
+    Vmid,
+    VolumeId,
+    Waiting,
+    parse,
+    schema,
+)
+from proxmox_mcp.errors import InvalidArgument
+
+
+class Guests(Listing):
+    node: NodeName | None = None
+    vmid: Vmid | None = None
+    status: Literal["running", "stopped"] | None = None
+
+
+class Wipe(Destroying, Waiting):
+    storage: StorageId
+    volume: VolumeId | None = None
+    properties: JsonObject | None = None
+
+
+def test_g03_schemas_are_flat_closed_and_lean() -> None:
+    made = schema(Wipe)
+    assert made["type"] == "object"
+    assert made["additionalProperties"] is False
+    assert made["required"] == ["storage"]
+    assert set(made["properties"]) == set(Wipe.model_fields)
+    text = str(made)
+    for noise in ("$ref", "$defs", "anyOf", "title", "None", "default"):
+        assert noise not in text
+    assert list(made["properties"])[0] == "storage"
+
+
+@pytest.mark.parametrize("wrapped", [{"params": {"vmid": 101}}, {"params": '{"vmid":101}'}])
+def test_g03_the_old_params_wrapper_still_works(wrapped: dict[str, object]) -> None:
+    assert parse(Guests, wrapped) == Guests(vmid=101)
+
+
+def test_g03_a_wrapper_that_holds_no_object_shows_the_flat_form() -> None:
+    with pytest.raises(InvalidArgument, match="flat"):
+        parse(Guests, {"params": "vmid=101"})
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [({"dryrun": True}, "dry_run"), ({"i_understand_dataloss": True}, "i_understand_data_loss"), ({"confrim": True}, "confirm")],
+)
+def test_g07_a_misspelt_argument_is_refused_with_the_closest_known_one(given: dict[str, object], near: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        parse(Wipe, {"storage": "nas", **given})
+    assert next(iter(given)) in refused.value.argument
+    assert f"did you mean {near}?" in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["yes", "true", 1, "1", 1.0, None, [True]])
+@pytest.mark.parametrize("gate", ["confirm", "dry_run"])
+def test_gates_take_real_booleans_only(gate: str, value: object) -> None:
+    with pytest.raises(InvalidArgument, match=gate):
+        parse(Changing, {gate: value})
+
+
+def test_every_fault_is_named_at_once() -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        parse(Guests, {"vmid": 7, "status": "paused", "node": "../x"})
+    for name in ("vmid", "status", "node"):
+        assert name in refused.value.argument
+    assert "../x" not in str(refused.value)
+
+
+def test_arrays_and_objects_sent_as_json_text_are_accepted() -> None:
+    assert parse(Guests, {"fields": '["vmid","name"]'}).fields == ["vmid", "name"]  # type: ignore[attr-defined]
+    assert parse(Wipe, {"storage": "nas", "properties": '{"a":"b"}'}).properties == {"a": "b"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, 900, 10_000])
+def test_wait_seconds_takes_any_number_from_zero_on(seconds: float) -> None:
+    assert parse(Wipe, {"storage": "nas", "wait_seconds": seconds}).wait_seconds == seconds  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_wait_seconds_refuses_what_is_no_duration(seconds: float) -> None:
+    with pytest.raises(InvalidArgument, match="wait_seconds"):
+        parse(Wipe, {"storage": "nas", "wait_seconds": seconds})
+
+
+@pytest.mark.parametrize("node", ["pve1", "PVE1", "pve1.lan", "a", "node-7"])
+def test_node_names(node: str) -> None:
+    assert parse(Guests, {"node": node}).node == node  # type: ignore[attr-defined]
+
+
+HOSTILE = [
+    "../pve2",
+    "pve1/../x",
+    "pve1?x=1",
+    "pve1#",
+    "pve%2f",
+    "pve1\r\nX: y",
+    "pve\x00",
+    "",
+    "-pve",
+    "pve-",
+    "p\u0443e",
+    "a" * 65,
+    "pve1 ",
+    ".",
+]
+
+
+@pytest.mark.parametrize("node", HOSTILE)
+def test_hostile_node_names_are_refused(node: str) -> None:
+    with pytest.raises(InvalidArgument, match="node"):
+        parse(Guests, {"node": node})
+
+
+@pytest.mark.parametrize(
+    "volume",
+    [
+        "nas:iso/debian-13.iso",
+        "local:backup/vzdump-qemu-101-2026_02_28-03_00_00.vma.zst",
+        "pbs:backup/vm/101/2026-03-01T01:00:00Z",
+        "local-lvm:vm-1-disk-0",
+    ],
+)
+def test_volume_ids(volume: str) -> None:
+    assert parse(Wipe, {"storage": "nas", "volume": volume}).volume == volume  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "volume",
+    ["nas:../x", "nas:iso/../../x", "nas:/etc", "nas:", "iso/x", "nas:a//b", "nas:iso/..", "nas:a\nb", "nas:x?y", "nas:x#y", "nas:x%2f"],
+)
+def test_hostile_volume_ids_are_refused(volume: str) -> None:
+    with pytest.raises(InvalidArgument, match="volume"):
+        parse(Wipe, {"storage": "nas", "volume": volume})
