@@ -1,0 +1,100 @@
+"""What the inventory speaks of: guests, nodes, storages; and the reading half of the API client that it needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, Self
+
+GuestKind = Literal["qemu", "lxc"]
+
+# storages of these types are shared without saying so
+_SHARED_TYPES = frozenset({"nfs", "cifs", "pbs", "cephfs", "rbd", "iscsi", "iscsidirect", "zfs", "glusterfs", "drbd", "esxi"})
+
+
+class Reader(Protocol):
+    """The reading half of the REST client. `path` holds the parts below /api2/json."""
+
+    async def get(self, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None) -> Any:
+        """The `data` of the answer."""
+
+    async def get_with_total(
+        self, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None
+    ) -> tuple[Any, int | None]:
+        """The `data` and the `total` beside it (logs, task lists)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """A virtual machine or container; `row` is its entry of /cluster/resources (or of its node's list)."""
+
+    vmid: int
+    node: str
+    kind: GuestKind
+    row: Mapping[str, Any] = field(compare=False, repr=False)
+
+    @property
+    def name(self) -> str | None:
+        return self.row.get("name") or None
+
+    @property
+    def status(self) -> str:
+        """running, stopped, or unknown when its node or that node's statistics are silent."""
+        return self.row.get("status") or "unknown"
+
+    @property
+    def template(self) -> bool:
+        return flag(self.row.get("template"))
+
+    @property
+    def lock(self) -> str | None:
+        return self.row.get("lock") or None
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return tuple(tag for tag in re.split(r"[;, ]+", self.row.get("tags") or "") if tag)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A member of the cluster; `online` is None when the cluster itself does not know. `row` is its entry of /nodes."""
+
+    name: str
+    online: bool | None
+    row: Mapping[str, Any] = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRef:
+    """A storage as the cluster's configuration has it (GET /storage); `nodes` None: every node."""
+
+    name: str
+    type: str
+    content: frozenset[str]
+    nodes: frozenset[str] | None
+    shared: bool
+    enabled: bool
+    row: Mapping[str, Any] = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """From an entry of GET /storage."""
+        return cls(
+            name=row["storage"],
+            type=str(row.get("type", "")),
+            content=_words(row.get("content")),
+            nodes=_words(row.get("nodes")) or None,
+            shared=flag(row.get("shared")) or row.get("type") in _SHARED_TYPES,
+            enabled=not flag(row.get("disable")),
+            row=row,
+        )
+
+
+def flag(value: object) -> bool:
+    """A boolean of the API: 1 or 0, as number or text; missing is false."""
+    return value in (1, "1")
+
+
+def _words(value: object) -> frozenset[str]:
+    return frozenset(word for word in re.split(r"[,; ]+", value) if word) if isinstance(value, str) else frozenset()

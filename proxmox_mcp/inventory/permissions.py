@@ -1,0 +1,46 @@
+"""What the token may do, and what that explains about an empty list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proxmox_mcp import privileges
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the token may do: `entries` is GET /access/permissions (path -> privilege -> 1 when it also holds below); None: unknown."""
+
+    entries: privileges.Permissions | None
+
+    def has(self, path: str, privilege: str) -> bool | None:
+        """Whether the privilege is held on the path: said for it, or passed down from the nearest path that the list names."""
+        if self.entries is None:
+            return None
+        return privileges.judge((privileges.Need(path, (privilege,)),), self.entries).state == "works"
+
+    def explains_empty(self, what: str, path: str, privilege: str) -> str:
+        """Why a list of `what` may be empty or short without an error; "" when the token would see all there is."""
+        if self.entries is None:
+            return f"whether this token may see all {what} is not known: its permissions could not be read"
+        if not self.entries:
+            return (
+                f"0 {what} are visible to this token, and its permission list is empty: with no role Proxmox shows it nothing. "
+                "Grant one: Datacenter → Permissions → API Token Permission"
+            )
+        verdict = privileges.judge((privileges.Need(path, (privilege,)),), self.entries)
+        if verdict.state == "works":
+            return ""
+        only = f", only on {', '.join(verdict.only[:5])}" if verdict.only else ""
+        return f"this token sees only some {what} or none: it does not hold {privilege} on {path}{only}"
+
+    def explains_no_backups(self, storage: str) -> str:
+        """Which privileges are missing to see every backup on a storage; "" when the token would see all there is."""
+        if self.entries is None:
+            return f"whether this token may see all backups on {storage} is not known: its permissions could not be read"
+        place = f"/storage/{storage}"
+        if self.has(place, "Datastore.Allocate"):
+            return ""
+        wanted = ((place, "Datastore.AllocateSpace"), ("/vms", "VM.Backup"))
+        missing = [f"{privilege} on {path}" for path, privilege in wanted if not self.has(path, privilege)]
+        return f"Proxmox leaves out backups that a token may not read; this one lacks {' and '.join(missing)}" if missing else ""
