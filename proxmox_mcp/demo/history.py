@@ -190,9 +190,8 @@ def _nightly(node: str, start: int, now: float) -> dict[str, Any]:
         ]
         if missed:
             size = sum(gib for _, _, gib in guest.disks)
-            lines.append(
-                f"INFO:   8% ({size * 0.08:.1f} GiB of {size:.1f} GiB) in 1m 31s, read: {size * 0.08 * 1024 / 91:.1f} MiB/s, write: 3.1 MiB/s"
-            )
+            read = size * 0.08
+            lines.append(f"INFO:   8% ({read:.1f} GiB of {size:.1f} GiB) in 1m 31s, read: {read * 1024 / 91:.1f} MiB/s, write: 3.1 MiB/s")
             lines += [f"ERROR: {_ERROR}", "INFO: aborting backup job", f"ERROR: Backup of {label} {guest.vmid} failed - {_ERROR}"]
         else:
             lines.append(f"INFO: transferred {_stored(guest) / GIB:.2f} GiB in {seconds} seconds")
