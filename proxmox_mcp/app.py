@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +120,12 @@ class Call:
     app: App
     stamp: Stamp
     cursor: str | None = None
+    remarks: list[str] = field(default_factory=list)  # what the answer must mention besides: an unverified host key, an unwritten outcome
+
+    def remark(self, words: str) -> None:
+        """Something that the answer mentions, once."""
+        if words not in self.remarks:
+            self.remarks.append(words)
 
     @property
     def settings(self) -> Settings:

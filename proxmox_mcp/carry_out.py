@@ -32,7 +32,7 @@ async def carry_out(call: Call, plan: Plan, wait_seconds: float, progress: Progr
     results = _filled(plan, results)
     unrecorded = await _outcome(call, plan, intent, results, started)
     answer = await _conclude(plan, results)
-    return replace(answer, notes=(*answer.notes, *unrecorded))
+    return replace(answer, notes=(*answer.notes, *unrecorded, *call.remarks))
 
 
 async def _steps(call: Call, plan: Plan, wait_seconds: float, progress: Progress, results: list[StepResult]) -> None:

@@ -22,7 +22,9 @@ from proxmox_mcp.approval import SdkPeer
 from proxmox_mcp.arguments import schema
 from proxmox_mcp.errors import ProxmoxMcpError
 from proxmox_mcp.instructions import INSTRUCTIONS
+from proxmox_mcp.prompts import add_prompts
 from proxmox_mcp.registry import Tool
+from proxmox_mcp.resources import add_resources
 
 # Our own models check the arguments and the answers are text alone: the SDK's view of a tool stays empty.
 _NO_METADATA = FuncMetadata(arg_model=ArgModelBase)
@@ -108,4 +110,6 @@ def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
         log_level="WARNING",
         cache_hints={"tools/list": hour},
     )
+    add_resources(server, app, tools)
+    add_prompts(server, frozenset(record.name for record in tools))
     return server

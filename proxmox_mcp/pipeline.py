@@ -6,7 +6,7 @@ Nothing here knows MCP: a `Peer` stands for the client at the other end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
@@ -57,14 +57,14 @@ async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Resul
     check_reads(tool, args, app)
     call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
     found = await tool.function(args, call)
+    remarks = call.remarks
     if isinstance(found, Plan):
         if not isinstance(args, Changing):
             raise TypeError(f"{tool.name} made a plan without the gates' arguments")
-        outcome = await change(tool, args, found, app, peer)
-        if isinstance(outcome, Question):
-            return outcome
-        found = outcome
-    return Result(render(found, view_of(tool, args)), found.failed)
+        found = await change(tool, args, found, app, peer)
+        if isinstance(found, Question):
+            return found
+    return Result(render(replace(found, notes=(*found.notes, *remarks)), view_of(tool, args)), found.failed)
 
 
 def view_of(tool: Tool, args: Arguments) -> View:
@@ -95,6 +95,8 @@ async def change(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer) -
     if args.dry_run:
         gates.check_limits(plan, app.settings)
         return Answer("Dry run, nothing was changed.", lines=tuple(preview.preview(plan)))
+    if not plan.steps and not plan.obstacles:
+        return Answer(f"Nothing to do: {plan.summary}", notes=plan.notes)
     try:
         gates.check_limits(plan, app.settings)
         gates.check_flags(plan, args)

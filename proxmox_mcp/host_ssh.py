@@ -1,0 +1,194 @@
+"""The door to every shell: which machine is meant, whether it really is that one, the record before and after, one command.
+
+No log, no command. A node's command runs on the node that was named or not at all; a container's runs through `pct exec` on the node that
+holds it; a guest's on its entry of vm_ssh_hosts.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from proxmox_mcp import preview, secrets, text
+from proxmox_mcp.config import Settings
+from proxmox_mcp.errors import AuditError, ConfigError, InvalidArgument, Refused
+from proxmox_mcp.plan import HostCommand, HostTarget
+from proxmox_mcp.ssh_targets import SshTarget, parse_endpoint, parse_known_hosts, parse_nodes, read_vm_hosts
+
+if TYPE_CHECKING:
+    from proxmox_mcp.app import Call
+    from proxmox_mcp.audit import Which
+    from proxmox_mcp.ssh import Outcome
+
+PCT = "/usr/sbin/pct"
+OnOutput = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine that was reached and said its name."""
+
+    name: str  # what `uname -n` says, its first label; the alias of a guest
+    target: SshTarget
+
+
+class Door:
+    """The commands of one tool call."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._settings = call.settings
+
+    async def node(self, name: str | None) -> Place:
+        """The node of this name, or the configured SSH host when None.
+
+        Raises Refused when no SSH target is configured for it or the machine at that address calls itself otherwise, ConfigError when
+        SSH is not configured at all.
+        """
+        mapped = parse_nodes(self._settings.ssh_nodes)
+        if name is not None and name in mapped:
+            target = mapped[name].on(default_target(self._settings), label=f"node {name}")
+            said = await self._hostname(target)
+            if said != name:
+                raise Refused(
+                    f"PROXMOX_SSH_NODES sends {name} to {target.address}, and that machine calls itself {said}",
+                    hint="correct PROXMOX_SSH_NODES",
+                )
+            return Place(said, target)
+        target = default_target(self._settings)
+        said = await self._hostname(target)
+        if name is not None and said != name:
+            raise Refused(
+                f"no SSH target is configured for node {name}; PROXMOX_SSH_HOST ({target.address}) is {said} and serves only that node",
+                hint=f"set PROXMOX_SSH_NODES={name}=<address of {name}>",
+            )
+        return Place(said, target)
+
+    async def run(self, command: HostCommand, *, on_output: OnOutput | None = None) -> Outcome:
+        """Runs one command. Raises SshError or Refused when nothing was run, AuditError when it could not be recorded beforehand."""
+        where = command.target
+        if where.alias is not None:
+            place = Place(where.alias, self.guest(where.alias))
+        else:
+            place = await self.node(where.node)
+        argv = command.argv if where.vmid is None else (PCT, "exec", str(where.vmid), "--", *command.argv)
+        shown = preview.where(where if where.alias is not None else HostTarget(node=place.name, vmid=where.vmid))
+        entry = {
+            "target": shown,
+            "address": place.target.address,
+            "argv": secrets.mask_argv(argv),
+            "stdin_bytes": len(command.stdin or b""),
+            "timeout": command.timeout,
+        }
+        return await self._recorded(
+            "vm" if where.alias is not None else "host",
+            entry,
+            lambda: self._call.app.ssh.run(
+                place.target, argv, stdin=command.stdin, timeout=command.timeout, max_bytes=command.max_bytes, on_output=on_output
+            ),
+        )
+
+    def guest(self, alias: str) -> SshTarget:
+        """A registered guest. Raises InvalidArgument with the known aliases, or with what is wrong with this entry."""
+        targets, problems = registered_guests(self._settings)
+        if alias in targets:
+            if targets[alias].known_hosts == "ignore":
+                self._call.remark(f"the host key of {alias} is not verified (known_hosts: ignore)")
+            return targets[alias]
+        if alias in problems:
+            raise InvalidArgument("alias", f"its entry in vm_ssh_hosts.json is wrong: {problems[alias]}")
+        known = ", ".join(sorted(targets)) or "none"
+        raise InvalidArgument("alias", f"not in vm_ssh_hosts.json; known: {known}", hint=f"add it to {guests_file(self._settings)}")
+
+    async def _hostname(self, target: SshTarget) -> str:
+        if target.known_hosts == "ignore":
+            self._call.remark("SSH host keys are not verified (PROXMOX_SSH_KNOWN_HOSTS=ignore)")
+        pool = self._call.app.ssh
+        known = pool.known_hostname(target)
+        if known is not None:
+            return known
+        entry = {"target": target.name, "address": target.address, "argv": ["uname", "-n"]}
+        said: str = await self._recorded("host", entry, lambda: pool.hostname(target))
+        return said
+
+    async def _recorded(self, which: Which, entry: Mapping[str, Any], act: Callable[[], Awaitable[Any]]) -> Any:
+        log = self._call.app.log(which)
+        intent = await anyio.to_thread.run_sync(lambda: log.intent({**self._call.stamp.entry(), **entry}))
+        found: Mapping[str, Any] = {"state": "unknown", "text": "cancelled while it ran; the remote command was ended"}
+        try:
+            result = await act()
+            found = _facts(result)
+            return result
+        except Exception as exc:
+            found = {"state": "not run", "text": text.clean(str(exc), 500)}
+            raise
+        finally:
+            # a cancelled call gets no answer: the record is where the truth goes
+            with anyio.CancelScope(shield=True):
+                try:
+                    await anyio.to_thread.run_sync(lambda: log.outcome(intent, found))
+                except AuditError as exc:
+                    self._call.remark(f"the outcome could not be recorded in the audit log: {exc.what}")
+
+
+def _facts(result: Any) -> Mapping[str, Any]:
+    """What the record keeps of a command's end: sizes and a hash, never the output."""
+    if isinstance(result, str):
+        return {"state": "ok", "exit": 0, "hostname": result}
+    known = result.exit_status is not None
+    return {
+        "state": "ended" if known else "unknown",
+        "exit": result.exit_status if known else "unknown",
+        "signal": result.signal,
+        "lost": result.lost,
+        "timed_out": result.timed_out,
+        "capped": result.capped,
+        "may_run_on": result.may_run_on,
+        "seconds": round(result.duration, 3),
+        "stdout_bytes": result.stdout_bytes,
+        "stdout_sha256": result.stdout_sha256,
+    }
+
+
+def default_target(settings: Settings) -> SshTarget:
+    """PROXMOX_SSH_HOST (default: the first member of PROXMOX_HOST) with the configured credentials. Raises ConfigError without either."""
+    host = settings.ssh_host or (settings.members[0].host if settings.members else "")
+    if not host:
+        raise ConfigError("SSH is not configured.", hint="set PROXMOX_SSH_HOST and PROXMOX_SSH_KEY_PATH (or PROXMOX_SSH_PASSWORD)")
+    target = SshTarget(
+        host=host,
+        port=settings.ssh_port,
+        user=settings.ssh_user,
+        key_file=settings.ssh_key_path,
+        key_passphrase=settings.ssh_key_passphrase or None,
+        password=settings.ssh_password or None,
+        known_hosts=parse_known_hosts(settings.ssh_known_hosts),
+        sudo=settings.ssh_sudo,
+        config_file=settings.ssh_config,
+        connect_timeout=settings.ssh_timeout,
+        label=f"the SSH host {host}",
+    )
+    if not settings.ssh_jump:
+        return target
+    jump = parse_endpoint(settings.ssh_jump, "PROXMOX_SSH_JUMP").on(target, label=f"jump host {settings.ssh_jump}")
+    return replace(target, jump=replace(jump, sudo=False))
+
+
+def registered_guests(settings: Settings) -> tuple[dict[str, SshTarget], dict[str, str]]:
+    """vm_ssh_hosts.json: alias -> target, alias -> what is wrong with its entry. Read anew each time, so that edits count at once."""
+    if settings.vm_ssh_hosts is None:
+        return {}, {}
+    try:
+        defaults = default_target(settings)
+    except ConfigError:
+        defaults = None
+    return read_vm_hosts(settings.vm_ssh_hosts, defaults)
+
+
+def guests_file(settings: Settings) -> Path | str:
+    """Where guests are registered, for messages."""
+    return settings.vm_ssh_hosts or "vm_ssh_hosts.json beside .env (or the file that PROXMOX_VM_SSH_HOSTS names)"

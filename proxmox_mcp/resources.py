@@ -1,0 +1,146 @@
+"""Resources: the same truths as the reading tools, by address (proxmox://guest/101), and completion of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError
+from mcp.types import Completion, PromptReference, ResourceTemplateReference
+
+from proxmox_mcp import pipeline, secrets
+from proxmox_mcp.app import App, Call, Stamp
+from proxmox_mcp.errors import ProxmoxMcpError
+from proxmox_mcp.plan import Answer, Plan
+from proxmox_mcp.registry import Tool
+from proxmox_mcp.render import View, render
+
+MOST = 100  # values of one completion
+
+
+class _NoPeer:
+    """Reading a resource asks nobody and reports no progress."""
+
+    async def progress(self, elapsed: float, message: str) -> None:
+        return None
+
+    async def approve(self, plan: Plan) -> bool:
+        return False
+
+
+def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> None:
+    """Registers each resource whose tool is on offer."""
+    by_name = {tool.name: tool for tool in tools}
+
+    async def read(name: str, **arguments: Any) -> str:
+        return await _told(lambda: _through(by_name[name], arguments, app))
+
+    def offered(name: str, uri: str, title: str) -> Callable[[Callable[..., Awaitable[str]]], Any]:
+        if name not in by_name:
+            return lambda function: function
+        return server.resource(uri, title=title, mime_type="text/plain")
+
+    @offered("proxmox_health_overview", "proxmox://overview", "Cluster overview")
+    async def overview() -> str:
+        """Nodes, guests, storages, backups and problems."""
+        return await read("proxmox_health_overview")
+
+    @offered("proxmox_get_node_status", "proxmox://node/{node}", "Node")
+    async def node(node: str) -> str:
+        """Status of one node."""
+        return await read("proxmox_get_node_status", node=node)
+
+    @offered("proxmox_get_vm_status", "proxmox://guest/{vmid}", "Guest")
+    async def guest(vmid: str) -> str:
+        """State and configuration of one VM or container, secrets masked."""
+        state = await read("proxmox_get_vm_status", vmid=_number(vmid))
+        return state + "\n" + await _told(lambda: _configuration(int(vmid), app))
+
+    @offered("proxmox_get_task_log", "proxmox://task/{upid}", "Task log")
+    async def task(upid: str) -> str:
+        """Verdict and last log lines of one task."""
+        return await read("proxmox_get_task_log", upid=upid)
+
+    @offered("proxmox_storage_usage_detail", "proxmox://storage/{storage}", "Storage")
+    async def storage(storage: str) -> str:
+        """What fills one storage."""
+        return await read("proxmox_storage_usage_detail", storage=storage)
+
+    @offered("proxmox_audit_verify", "proxmox://audit/{which}", "Audit log")
+    async def audit(which: str) -> str:
+        """Verdict on the audit log host, vm or api, and its last records."""
+        return await read("proxmox_audit_verify", which=which, tail=20)
+
+    @server.completion()
+    async def complete(ref: PromptReference | ResourceTemplateReference, argument: Any, context: Any) -> Completion | None:
+        known = _COMPLETIONS.get(argument.name)
+        if known is None:
+            return None
+        try:
+            values = await known(Call(app, Stamp("completion")))
+        except ProxmoxMcpError:  # no completion is no error: the call itself will say what is wrong
+            return None
+        asked = argument.value.lower()
+        found = list(dict.fromkeys(value for shown, value in values if shown.lower().startswith(asked) or value.lower().startswith(asked)))
+        return Completion(values=found[:MOST], total=len(found), has_more=len(found) > MOST)
+
+
+async def _through(tool: Tool, arguments: Mapping[str, Any], app: App) -> str:
+    found = await pipeline.run(tool, arguments, app, _NoPeer())
+    assert isinstance(found, pipeline.Result)
+    return found.text
+
+
+async def _configuration(vmid: int, app: App) -> str:
+    """GET /nodes/{node}/{qemu|lxc}/{vmid}/config, secrets masked."""
+    call = Call(app, Stamp("resource"))
+    guest = await call.inventory.guest(vmid)
+    config = await call.api.get("nodes", guest.node, guest.kind, vmid, "config")
+    return render(Answer("configuration", record=secrets.mask_params(config)), View())
+
+
+async def _told(read: Callable[[], Awaitable[str]]) -> str:
+    try:
+        return await read()
+    except ProxmoxMcpError as exc:
+        raise ResourceError(secrets.mask_text(str(exc))) from None
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text
+
+
+# --- completion: (what a person types, the value)
+
+Values = list[tuple[str, str]]
+
+
+async def _nodes(call: Call) -> Values:
+    return [(node.name, node.name) for node in await call.inventory.nodes()]
+
+
+async def _vmids(call: Call) -> Values:
+    return [(guest.name or "", str(guest.vmid)) for guest in await call.inventory.guests()]
+
+
+async def _storages(call: Call) -> Values:
+    return [(storage.name, storage.name) for storage in await call.inventory.storages()]
+
+
+async def _upids(call: Call) -> Values:
+    rows = await call.api.get("cluster", "tasks")
+    return [(str(row.get("type", "")), str(row["upid"])) for row in rows if isinstance(row, Mapping) and row.get("upid")]
+
+
+async def _logs(call: Call) -> Values:
+    return [(which, which) for which in ("host", "vm", "api", "all")]
+
+
+_COMPLETIONS: dict[str, Callable[[Call], Awaitable[Values]]] = {
+    "node": _nodes,
+    "vmid": _vmids,
+    "storage": _storages,
+    "upid": _upids,
+    "which": _logs,
+}
