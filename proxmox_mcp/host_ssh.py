@@ -84,13 +84,14 @@ class Door:
             "stdin_bytes": len(command.stdin or b""),
             "timeout": command.timeout,
         }
-        return await self._recorded(
+        outcome: Outcome = await self._recorded(
             "vm" if where.alias is not None else "host",
             entry,
             lambda: self._call.app.ssh.run(
                 place.target, argv, stdin=command.stdin, timeout=command.timeout, max_bytes=command.max_bytes, on_output=on_output
             ),
         )
+        return outcome
 
     def guest(self, alias: str) -> SshTarget:
         """A registered guest. Raises InvalidArgument with the known aliases, or with what is wrong with this entry."""
@@ -108,7 +109,7 @@ class Door:
         if target.known_hosts == "ignore":
             self._call.remark("SSH host keys are not verified (PROXMOX_SSH_KNOWN_HOSTS=ignore)")
         pool = self._call.app.ssh
-        known = pool.known_hostname(target)
+        known: str | None = pool.known_hostname(target)
         if known is not None:
             return known
         entry = {"target": target.name, "address": target.address, "argv": ["uname", "-n"]}

@@ -57,14 +57,15 @@ async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Resul
     check_reads(tool, args, app)
     call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
     found = await tool.function(args, call)
-    remarks = call.remarks
     if isinstance(found, Plan):
         if not isinstance(args, Changing):
             raise TypeError(f"{tool.name} made a plan without the gates' arguments")
-        found = await change(tool, args, found, app, peer)
-        if isinstance(found, Question):
-            return found
-    return Result(render(replace(found, notes=(*found.notes, *remarks)), view_of(tool, args)), found.failed)
+        outcome = await change(tool, args, found, app, peer)
+        if isinstance(outcome, Question):
+            return outcome
+        found = outcome
+    answer = replace(found, notes=tuple(dict.fromkeys((*found.notes, *call.remarks))))
+    return Result(render(answer, view_of(tool, args)), answer.failed)
 
 
 def view_of(tool: Tool, args: Arguments) -> View:

@@ -21,8 +21,9 @@ def add_prompts(server: MCPServer[Any], tools: frozenset[str]) -> None:
 def health_check() -> str:
     """Cluster health check."""
     return (
-        "Check the health of my Proxmox cluster. Call proxmox_health_overview. For each problem it names, look closer with the tool that fits "
-        "(proxmox_get_node_status, proxmox_list_storage, proxmox_list_disks, proxmox_get_zfs_pool, proxmox_list_tasks, proxmox_get_task_log). "
+        "Check the health of my Proxmox cluster. Call proxmox_health_overview. For each problem it names, look closer with the tool that "
+        "fits (proxmox_get_node_status, proxmox_list_storage, proxmox_list_disks, proxmox_get_zfs_pool, proxmox_list_tasks, "
+        "proxmox_get_task_log). "
         "Then tell me in plain words: what is wrong, how urgent it is, what I should do first. Say what could not be read. Change nothing."
     )
 
@@ -41,7 +42,8 @@ def backup_review() -> str:
     """Backup review."""
     return (
         "Review my backups. Use proxmox_list_backup_jobs, proxmox_list_vms, proxmox_list_backups (page to the end) and proxmox_list_tasks "
-        "typefilter=vzdump. Tell me: which guests have no recent good backup, which jobs fail or are disabled, which guests no job covers, "
+        "typefilter=vzdump. Tell me: which guests have no recent good backup, which jobs fail or are disabled, which guests no job "
+        "covers, "
         "what is kept how long, whether the storages have room. A storage that could not be listed is unknown, not empty. Change nothing."
     )
 
@@ -50,7 +52,8 @@ def capacity_review() -> str:
     """Capacity review."""
     return (
         "Review the capacity of my cluster. Use proxmox_list_nodes, proxmox_list_vms, proxmox_list_storage, proxmox_list_lvm_thin and "
-        "proxmox_list_zfs. Tell me: memory and CPU promised and used per node, whether the guests of one node fit on the others if it dies, "
+        "proxmox_list_zfs. Tell me: memory and CPU promised and used per node, whether the guests of one node fit on the others if it "
+        "dies, "
         "which storages fill up, what to do first. Leave unknown numbers out of sums and say so. Change nothing."
     )
 
@@ -62,9 +65,11 @@ def safe_upgrade(
     what = f"the change: {_word(change)}" if change else "the upgrade I will describe"
     return (
         f"Help me make {what} on guest {_word(vmid)} safely. 1. Look: proxmox_get_vm_status, proxmox_list_snapshots, proxmox_list_backups. "
-        "2. Preview a snapshot with proxmox_snapshot action=create dry_run=true; if snapshots are not possible, preview proxmox_create_backup "
+        "2. Preview a snapshot with proxmox_snapshot action=create dry_run=true; if snapshots are not possible, preview "
+        "proxmox_create_backup "
         "instead. 3. Stop and show me the plan; go on only when I say so. 4. After the change, verify the guest. 5. If something is "
-        "wrong, preview the rollback (proxmox_snapshot action=rollback dry_run=true) and ask me; if all is well, tell me when the snapshot can go."
+        "wrong, preview the rollback (proxmox_snapshot action=rollback dry_run=true) and ask me; if all is well, tell me when the "
+        "snapshot can go."
     )
 
 
@@ -72,7 +77,8 @@ def what_fills_a_storage(storage: Annotated[str, Field(description="Storage id; 
     """Find what fills a storage."""
     which = f"storage {_word(storage)}" if storage else "the fullest storage (proxmox_list_storage)"
     return (
-        f"Find out what fills {which}. Use proxmox_storage_usage_detail, then proxmox_list_backups, proxmox_list_isos or proxmox_list_snapshots as "
+        f"Find out what fills {which}. Use proxmox_storage_usage_detail, then proxmox_list_backups, proxmox_list_isos or "
+        "proxmox_list_snapshots as "
         "it fits. List the largest things, what they belong to and whether anything still uses them. Propose what could go, largest gain "
         "first, with its risk. Delete nothing."
     )

@@ -72,7 +72,6 @@ def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> No
         """Verdict on the audit log host, vm or api, and its last records."""
         return await read("proxmox_audit_verify", which=which, tail=20)
 
-    @server.completion()
     async def complete(ref: PromptReference | ResourceTemplateReference, argument: Any, context: Any) -> Completion | None:
         known = _COMPLETIONS.get(argument.name)
         if known is None:
@@ -84,6 +83,8 @@ def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> No
         asked = argument.value.lower()
         found = list(dict.fromkeys(value for shown, value in values if shown.lower().startswith(asked) or value.lower().startswith(asked)))
         return Completion(values=found[:MOST], total=len(found), has_more=len(found) > MOST)
+
+    server.completion()(complete)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped
 
 
 async def _through(tool: Tool, arguments: Mapping[str, Any], app: App) -> str:
