@@ -1,0 +1,229 @@
+"""`pve-mcp doctor`: checks configuration, connection, certificate, clock, token and privileges, each with the step that mends it.
+
+ok       configuration  mcp@pve!assistant at pve1:8006, from /home/anna/.env
+ok       pve1:8006      answers in 12 ms; certificate verified; its SHA-256 is 9A:1F:...
+ok       clock          this machine and pve1:8006 agree
+ok       token          accepted by Proxmox VE 9.2.4
+problem  proxmox_vm_power  cannot work: lacks VM.PowerMgmt on /vms
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import email.utils
+import ssl
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from proxmox_mcp import privileges
+from proxmox_mcp.errors import ProxmoxMcpError
+from proxmox_mcp.privileges import Need, Permissions
+
+if TYPE_CHECKING:
+    from proxmox_mcp.config import Member, Settings
+    from proxmox_mcp.http_client import HttpClient
+    from proxmox_mcp.registry import Tool
+
+_PATIENCE = 5.0  # seconds for one connection
+_CLOCK_NOTE, _CLOCK_PROBLEM = 5, 120  # seconds apart
+_NODE_SIDE = "openssl x509 -noout -fingerprint -sha256 -in /etc/pve/local/pve-ssl.pem"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line: `ok`, `note` (works, worth knowing) or `problem`; `steps` say what to do."""
+
+    state: Literal["ok", "note", "problem"]
+    subject: str
+    text: str
+    steps: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join((f"{self.state:<8} {self.subject:<14} {self.text}", *(f"{'':<23} -> {step}" for step in self.steps)))
+
+
+def run(settings: Settings) -> int:
+    """Prints the findings; 0 when there is no problem, else 1."""
+    findings = asyncio.run(examine(settings, show=print))
+    problems = sum(finding.state == "problem" for finding in findings)
+    print(f"\n{problems or 'no'} problem{'' if problems == 1 else 's'} found")
+    return int(problems > 0)
+
+
+async def examine(settings: Settings, *, show: Any = lambda finding: None) -> list[Finding]:
+    """All findings; `show` is called with each when it is there."""
+    from proxmox_mcp.http_client import HttpClient
+
+    findings: list[Finding] = []
+
+    def add(new: Iterable[Finding]) -> bool:
+        fresh = list(new)
+        findings.extend(fresh)
+        for finding in fresh:
+            show(finding)
+        return all(finding.state != "problem" for finding in fresh)
+
+    if not add(_configuration(settings)):
+        return findings
+    reached = False
+    for member in settings.members:
+        reached = add(await _member(settings, member)) or reached
+    if not reached and not settings.proxy:
+        return findings
+    http = HttpClient(settings)
+    try:
+        add(await _token(settings, http))
+    finally:
+        await http.close()
+    add(_ssh(settings))
+    return findings
+
+
+def _configuration(settings: Settings) -> Iterable[Finding]:
+    if settings.problems:
+        places = ", ".join(str(path) for path in settings.searched)
+        yield from (Finding("problem", "configuration", problem) for problem in settings.problems)
+        if not settings.env_file and places:
+            yield Finding("note", "configuration", f"no .env file was found; looked in: {places}")
+        return
+    members = ", ".join(_name(member) for member in settings.members)
+    source = f"from {settings.env_file}" if settings.env_file else "from environment variables"
+    yield Finding("ok", "configuration", f"{settings.user}!{settings.token_name} at {members}, {source}")
+    yield from (Finding("note", "configuration", warning) for warning in settings.warnings)
+
+
+def _name(member: Member) -> str:
+    host = f"[{member.host}]" if ":" in member.host else member.host
+    return f"{host}:{member.port}"
+
+
+async def _member(settings: Settings, member: Member) -> list[Finding]:
+    """Connection, certificate and clock of one member, without sending the token."""
+    from proxmox_mcp.http_client import tls
+
+    name = _name(member)
+    if settings.proxy:
+        return [Finding("note", name, "is reached through PROXMOX_PROXY; its certificate is not examined here")]
+    context = tls.client_context(settings)
+    started = time.monotonic()
+    try:
+        fingerprint, date = await _greet(member, context)
+    except ssl.SSLCertVerificationError as exc:
+        presented = await tls.fetch_fingerprint(member, _PATIENCE)
+        error = tls.certificate_error(exc, member, presented, "TLS handshake")
+        return [Finding("problem", name, error.what, _pin_steps(settings, presented) if not tls.pins(settings) else (error.hint,))]
+    except (OSError, TimeoutError) as exc:
+        why = f"no answer in {_PATIENCE:g} s" if isinstance(exc, TimeoutError) else str(exc.strerror or exc)
+        steps = ("check PROXMOX_HOST and PROXMOX_PORT, that the node is up, and that no firewall stands between",)
+        return [Finding("problem", name, f"cannot connect: {why}", steps)]
+    took = f"answers in {(time.monotonic() - started) * 1000:.0f} ms"
+    if tls.pins(settings):
+        found = [Finding("ok", name, f"{took}; certificate is the pinned one, SHA-256 {fingerprint}")]
+    elif settings.verify_tls:
+        found = [Finding("ok", name, f"{took}; certificate verified, SHA-256 {fingerprint}")]
+    else:
+        found = [
+            Finding("note", name, f"{took}; its certificate is NOT verified, SHA-256 {fingerprint}", _pin_steps(settings, fingerprint))
+        ]
+    return [*found, *_clock(name, date)]
+
+
+async def _greet(member: Member, context: ssl.SSLContext) -> tuple[str, str]:
+    """The certificate's fingerprint and the Date header of an answer."""
+    from proxmox_mcp.http_client import tls
+
+    async with asyncio.timeout(_PATIENCE):
+        reader, writer = await asyncio.open_connection(member.host, member.port, ssl=context, server_hostname=member.host)
+        try:
+            fingerprint = tls.fingerprint_of(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+            writer.write(
+                f"GET /api2/json/access/domains HTTP/1.1\r\nHost: {_name(member)}\r\nConnection: close\r\n\r\n".encode("ascii", "replace")
+            )
+            date = ""
+            with contextlib.suppress(ValueError):  # a header line over the limit: not a clock to go by
+                while line := (await reader.readline()).strip():
+                    head, _, value = line.decode("latin-1").partition(":")
+                    date = value.strip() if head.lower() == "date" else date
+            return fingerprint, date
+        finally:
+            writer.transport.abort()
+
+
+def _pin_steps(settings: Settings, fingerprint: str) -> tuple[str, ...]:
+    by_authority = "copy /etc/pve/pve-root-ca.pem from a node and set PROXMOX_CA_FILE to it (covers every member), or"
+    compare = f"compare with what this prints on the node: {_NODE_SIDE} (or pveproxy-ssl.pem beside it, where that exists)"
+    several = " (one for each member, separated by commas)" if len(settings.members) > 1 else ""
+    return (by_authority, compare, f"and set PROXMOX_TLS_FINGERPRINT={fingerprint}{several}")
+
+
+def _clock(name: str, date: str) -> Iterable[Finding]:
+    try:
+        theirs = email.utils.parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return
+    apart = abs(time.time() - theirs)
+    if apart <= _CLOCK_NOTE:
+        yield Finding("ok", "clock", f"this machine and {name} agree")
+        return
+    state: Literal["note", "problem"] = "problem" if apart > _CLOCK_PROBLEM else "note"
+    step = "let both take their time from the network (chrony); ages of backups and tasks are wrong until then"
+    yield Finding(state, "clock", f"this machine and {name} are {apart:.0f} s apart", (step,))
+
+
+async def _token(settings: Settings, http: HttpClient) -> list[Finding]:
+    try:
+        version = await http.get("version")
+        permissions = await http.get("access", "permissions")
+    except ProxmoxMcpError as exc:
+        said = f" ({exc.said})" if exc.said else ""
+        return [Finding("problem", "token", f"{exc.what}{said}", (exc.hint,) if exc.hint else ())]
+    release = str(version.get("version", "?")) if isinstance(version, dict) else "?"
+    found = [Finding("ok", "token", f"accepted by Proxmox VE {release}")]
+    if not isinstance(permissions, dict) or not permissions:
+        permissions = {}
+        step = "every list will be empty; give it a role (lines below, or README: the token)"
+        found.append(Finding("problem", "privileges", "this token may do nothing at all", (step,)))
+    return [*found, *_tools(settings, permissions)]
+
+
+def _tools(settings: Settings, permissions: Permissions) -> Iterable[Finding]:
+    """What the offered tools can do with these permissions, and the lines that unlock the rest."""
+    from proxmox_mcp import registry
+    from proxmox_mcp.selection import select
+
+    verdicts = [(tool, privileges.judge(_needs(tool), permissions)) for tool in select(registry.all_tools(), settings)]
+    counts = {state: sum(verdict.state == state for _, verdict in verdicts) for state in ("works", "partly", "no")}
+    yield Finding(
+        "ok",
+        "tools",
+        f"{counts['works']} of {len(verdicts)} have every privilege they need, {counts['partly']} work in part, {counts['no']} not",
+    )
+    lacking: dict[Need, None] = {}
+    for tool, verdict in verdicts:
+        if verdict.state == "works":
+            continue
+        lacking.update(dict.fromkeys(verdict.lacking))
+        missing = "; ".join(f"{need}{f' (for: {need.part})' if need.part else ''}" for need in verdict.lacking)
+        where = f" elsewhere than {', '.join(verdict.only[:6])}{' ...' if len(verdict.only) > 6 else ''}" if verdict.only else ""
+        if verdict.state == "partly":
+            yield Finding("note", tool.name, f"works in part: lacks{where} {missing}")
+        else:
+            yield Finding("problem", tool.name, f"cannot work: lacks {missing}")
+    if lacking:
+        lines = privileges.unlock(lacking, permissions, settings.user, settings.token_name)
+        say = "to unlock them, as root on a node (Proxmox VE 8 and 9), or leave them out with PROXMOX_READ_ONLY or PROXMOX_EXCLUDE_TOOLS:"
+        yield Finding("note", "privileges", say, tuple(lines))
+
+
+def _needs(tool: Tool) -> tuple[Need, ...]:
+    return privileges.NEEDS.get(tool.name, ())
+
+
+def _ssh(settings: Settings) -> Iterable[Finding]:
+    if not (settings.ssh_key_path or settings.ssh_password or settings.ssh_host or settings.ssh_nodes):
+        yield Finding(
+            "note", "ssh", "is not configured: ZFS datasets, shells and logs of nodes and containers are out of reach (README: SSH)"
+        )

@@ -1,0 +1,91 @@
+"""What is shipped: declared once, complete, and able to start in an empty environment (G01)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from proxmox_mcp import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the wheel and the source archive, built by the tools of this environment."""
+    out = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+def test_requirements_are_the_declared_dependencies() -> None:
+    lines = (ROOT / "requirements.txt").read_text().splitlines()
+    assert [line for line in lines if line and not line.startswith("#")] == PROJECT["dependencies"]
+
+
+def test_every_dependency_has_a_ceiling() -> None:
+    assert [name for name in PROJECT["dependencies"] if "<" not in name] == []
+
+
+def test_the_demo_extra_is_part_of_dev() -> None:
+    extras = PROJECT["optional-dependencies"]
+    assert set(extras["demo"]) <= set(extras["dev"])
+
+
+def test_the_wheel_holds_the_package_the_licence_and_nothing_else(built: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    assert wheel.name == f"pve_mcp-{__version__}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        info = f"pve_mcp-{__version__}.dist-info"
+        metadata = archive.read(f"{info}/METADATA").decode()
+        scripts = archive.read(f"{info}/entry_points.txt").decode()
+    assert {name.split("/")[0] for name in names} == {"proxmox_mcp", info}
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "proxmox_mcp").rglob("*.py")}
+    assert sources <= set(names)
+    assert f"{info}/licenses/LICENSE" in names
+    assert "proxmox_mcp/py.typed" in names
+    assert "License-Expression: GPL-3.0-or-later" in metadata
+    assert "pve-mcp = proxmox_mcp.cli:main" in scripts
+
+
+def test_the_source_archive_can_be_tested_and_holds_no_secret(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as tar:
+        names = {name.partition("/")[2] for name in tar.getnames()}
+    assert {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "requirements.txt", "proxmox_mcp.py", "proxmox_mcp/cli.py"} <= names
+    assert {"tests/test_packaging.py", ".env.example", "vm_ssh_hosts.example.json", ".ci/run"} <= names
+    assert not {name for name in names if Path(name).name in (".env", "vm_ssh_hosts.json") or "__pycache__" in name}
+
+
+@pytest.mark.anyio
+async def test_g01_the_wheel_starts_and_lists_its_tools_in_an_empty_environment(built: Path, tmp_path: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    home = tmp_path / "empty"
+    venv.create(home, with_pip=True)
+    scripts = home / ("Scripts" if os.name == "nt" else "bin")
+    install = [str(scripts / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)]
+    done = subprocess.run(install, capture_output=True, text=True, timeout=300)
+    if done.returncode and "NewConnectionError" in done.stderr:
+        pytest.skip("no package index can be reached to install the dependencies from")
+    assert done.returncode == 0, done.stderr
+    # away from the checkout, with nothing of this environment
+    help_text = subprocess.run([str(scripts / "pve-mcp"), "--help"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert help_text.returncode == 0, help_text.stderr
+    server = StdioServerParameters(command=str(scripts / "pve-mcp"), env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    async with Client(server) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+    assert "proxmox_health_overview" in names
+    assert [name for name in names if name not in help_text.stdout] == []
