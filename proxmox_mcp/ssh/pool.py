@@ -1,0 +1,204 @@
+"""SshPool: one kept connection a target, replaced when it dies; commands side by side; nothing is ever run twice."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import anyio
+
+from proxmox_mcp.errors import CommandLost, SshAuthFailed, SshError, SshUnreachable
+from proxmox_mcp.ssh.command import prepare
+from proxmox_mcp.ssh.outcome import Outcome
+from proxmox_mcp.ssh_targets import SshTarget
+
+if TYPE_CHECKING:
+    from proxmox_mcp.ssh.link import Link
+    from proxmox_mcp.ssh.session import Session
+
+# What is read of one command, bytes of stdout and stderr together, before it is ended: enough for everything that ends by itself.
+READ_LIMIT = 64 * 1024 * 1024
+_CLOSING = 2.0
+_SHUTTING_DOWN = "The server is shutting down; nothing was run."
+_SUDO_ASKS = re.compile(
+    r"^sudo(?:-rs)?: (?:a password is required|a terminal is required.*|interactive authentication is required)$", re.MULTILINE
+)
+_HOST_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")
+
+
+class SshPool:
+    """Runs commands on targets. Every connection lives until `close`, or until it dies: then the next command gets a new one."""
+
+    def __init__(self, *, read_limit: int = READ_LIMIT) -> None:
+        self._read_limit = read_limit
+        self._links: dict[SshTarget, Link] = {}
+        self._opening: dict[SshTarget, asyncio.Task[Link]] = {}
+        self._running: dict[asyncio.Task[Outcome], Session] = {}
+        self._closed = False
+
+    async def run(
+        self,
+        target: SshTarget,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None = None,
+        timeout: float = 60,
+        max_bytes: int = 200_000,
+        on_output: Callable[[str], Awaitable[None]] | None = None,
+        extra_env: Mapping[str, str] | None = None,
+    ) -> Outcome:
+        """Run one command to its end and say how it ended.
+
+        Words of argv reach the program exactly; a word with line breaks must be a ShellText. stdin: bytes, then end of file (without:
+        /dev/null). timeout: seconds from its start; the time for the connection is the target's. max_bytes: kept of stdout and of stderr
+        each, half of it from the end. on_output gets stdout and stderr as text while they come. The environment is fixed (PATH with
+        sbin, LC_ALL=C.UTF-8, no pager) plus extra_env.
+
+        When the time is up, when it prints more than the pool reads, and when this call is cancelled, the command is ended on the far
+        side. A connection that dies in between gives Outcome(lost=True): what the command did is not known, and it is not run again.
+
+        Raises InvalidArgument, ConfigError, SshUnreachable, SshAuthFailed, HostKeyUnknown, HostKeyChanged, SshError; nothing was run then.
+        """
+        outcome, _ = await self._run(target, argv, stdin, timeout, max_bytes, on_output, extra_env)
+        return outcome
+
+    async def hostname(self, target: SshTarget) -> str:
+        """The first label of the machine's own name (`uname -n`), asked once a connection. Raises as `run`, SshError for no name."""
+        link = await self._link(target)
+        async with link.naming:
+            if not link.hostname:
+                outcome, asked = await self._run(replace(target, sudo=False), ["uname", "-n"], None, 20, 1000, None, None)
+                label = outcome.stdout.strip().partition(".")[0]
+                if not outcome.ok or not _HOST_LABEL.fullmatch(label):
+                    raise SshError(
+                        f"{target.name} did not tell its name.", tried="uname -n", said=outcome.stdout[:200] or outcome.stderr[:200]
+                    )
+                link.hostname = asked.hostname = label
+            return link.hostname
+
+    async def close(self) -> None:
+        """End what runs (within two seconds, else it is left to its own time limit), then close every connection."""
+        self._closed = True
+        for opening in self._opening.values():
+            opening.cancel()
+        for session in self._running.values():
+            session.stop()
+        if self._running:
+            await asyncio.wait(self._running, timeout=_CLOSING)
+        links, self._links = list(self._links.values()), {}
+        # a connection through a jump host is closed before the jump host's own
+        for link in reversed(links):
+            await link.close()
+        for job in self._running:
+            job.cancel()
+
+    async def _run(
+        self,
+        target: SshTarget,
+        argv: Sequence[str],
+        stdin: bytes | None,
+        timeout: float,
+        max_bytes: int,
+        on_output: Callable[[str], Awaitable[None]] | None,
+        extra_env: Mapping[str, str] | None,
+    ) -> tuple[Outcome, Link]:
+        command = prepare(argv, timeout=timeout, sudo=target.sudo, stdin=stdin, extra_env=extra_env)
+        from proxmox_mcp.ssh.link import NotRun
+        from proxmox_mcp.ssh.session import Session
+
+        said, failures = "", 0
+        while failures < 3:
+            link = await self._link(target)
+            async with link.sessions:
+                session = Session(command, max_bytes=max_bytes, read_limit=self._read_limit, listening=on_output is not None)
+                job = asyncio.create_task(link.execute(session, timeout=timeout, sudo=target.sudo, on_output=on_output))
+                try:
+                    return _not_asked_by_sudo(target, await self._see_through(job, session)), link
+                except NotRun as failure:
+                    said = failure.said
+                    if failure.refused and link.shrink():
+                        continue
+            link.retire()
+            failures += 1
+        raise SshUnreachable(
+            f"{target.name} accepts the connection but opens no session for a command; nothing was run.",
+            said=said,
+            hint="Check MaxSessions in its sshd_config.",
+        )
+
+    async def _see_through(self, job: asyncio.Task[Outcome], session: Session) -> Outcome:
+        """Wait for the job. Cancelled meanwhile: the command is ended first, then the cancellation goes on."""
+        self._running[job] = session
+        job.add_done_callback(self._forget)
+        try:
+            return await asyncio.shield(job)
+        except asyncio.CancelledError:
+            if job.cancelled():
+                raise CommandLost("The server is shutting down; what the command did is not known.") from None
+            session.stop()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({job})
+            raise
+
+    def _forget(self, job: asyncio.Task[Outcome]) -> None:
+        self._running.pop(job, None)
+        if not job.cancelled():
+            job.exception()  # the one who waited for it may be gone
+
+    async def _link(self, target: SshTarget) -> Link:
+        """The connection of the target; one handshake, however many ask for it at once."""
+        if self._closed:
+            raise SshError(_SHUTTING_DOWN)
+        key = _key(target)
+        link = self._links.get(key)
+        if link and link.usable:
+            return link
+        opening = self._opening.get(key)
+        if not opening:
+            opening = asyncio.create_task(self._open(target, key))
+            self._opening[key] = opening
+            opening.add_done_callback(lambda done: self._opened(key, done))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            if opening.cancelled():
+                raise SshError(_SHUTTING_DOWN) from None
+            raise
+
+    def _opened(self, key: SshTarget, opening: asyncio.Task[Link]) -> None:
+        self._opening.pop(key, None)
+        if not opening.cancelled():
+            opening.exception()
+
+    async def _open(self, target: SshTarget, key: SshTarget) -> Link:
+        link = await self._connect(target)
+        self._links.pop(key, None)
+        self._links[key] = link
+        return link
+
+    async def _connect(self, target: SshTarget) -> Link:
+        if self._closed:
+            raise SshError(_SHUTTING_DOWN)
+        from proxmox_mcp.ssh.connect import connect
+        from proxmox_mcp.ssh.link import Link
+
+        tunnel = (await self._link(target.jump)).connection if target.jump else None
+        return Link(await connect(target, tunnel), target, lambda: self._connect(target))
+
+
+def _key(target: SshTarget) -> SshTarget:
+    """Two targets that differ only in what a command is run with share a connection."""
+    return replace(target, sudo=False, label="", connect_timeout=0.0, jump=_key(target.jump) if target.jump else None)
+
+
+def _not_asked_by_sudo(target: SshTarget, outcome: Outcome) -> Outcome:
+    if target.sudo and outcome.exit_status not in (0, None) and not outcome.stdout and _SUDO_ASKS.search(outcome.stderr):
+        raise SshAuthFailed(
+            f"sudo on {target.name} asks {target.user} for a password, and there is nobody to type it; the command was not run.",
+            said=outcome.stderr.strip()[-300:],
+            hint=f"Allow it without one ({target.user} ALL=(root) NOPASSWD: ALL in a file in /etc/sudoers.d), or log in as root.",
+        )
+    return outcome
