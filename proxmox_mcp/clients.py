@@ -13,9 +13,9 @@ NAMES = ("claude-desktop", "claude-code", "cursor", "vscode")
 SERVER = "proxmox"  # the name under which a client lists the server
 
 PLACEHOLDERS = {
-    "PROXMOX_HOST": "pve1.example.lan",
+    "PROXMOX_HOST": "pve.lan",
     "PROXMOX_USER": "mcp@pve",
-    "PROXMOX_TOKEN_NAME": "assistant",
+    "PROXMOX_TOKEN_NAME": "mcp",
     "PROXMOX_TOKEN_VALUE": "put-the-token-secret-here",
 }
 _SECRET = "PROXMOX_TOKEN_VALUE"

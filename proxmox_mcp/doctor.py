@@ -78,7 +78,7 @@ async def examine(settings: Settings, *, show: Any = lambda finding: None) -> li
         add(await _token(settings, http))
     finally:
         await http.close()
-    add(_ssh(settings))
+    add(await _ssh(settings))
     return findings
 
 
@@ -89,22 +89,17 @@ def _configuration(settings: Settings) -> Iterable[Finding]:
         if not settings.env_file and places:
             yield Finding("note", "configuration", f"no .env file was found; looked in: {places}")
         return
-    members = ", ".join(_name(member) for member in settings.members)
+    members = ", ".join(str(member) for member in settings.members)
     source = f"from {settings.env_file}" if settings.env_file else "from environment variables"
     yield Finding("ok", "configuration", f"{settings.user}!{settings.token_name} at {members}, {source}")
     yield from (Finding("note", "configuration", warning) for warning in settings.warnings)
-
-
-def _name(member: Member) -> str:
-    host = f"[{member.host}]" if ":" in member.host else member.host
-    return f"{host}:{member.port}"
 
 
 async def _member(settings: Settings, member: Member) -> list[Finding]:
     """Connection, certificate and clock of one member, without sending the token."""
     from proxmox_mcp.http_client import tls
 
-    name = _name(member)
+    name = str(member)
     if settings.proxy:
         return [Finding("note", name, "is reached through PROXMOX_PROXY; its certificate is not examined here")]
     context = tls.client_context(settings)
@@ -114,7 +109,7 @@ async def _member(settings: Settings, member: Member) -> list[Finding]:
     except ssl.SSLCertVerificationError as exc:
         presented = await tls.fetch_fingerprint(member, _PATIENCE)
         error = tls.certificate_error(exc, member, presented, "TLS handshake")
-        return [Finding("problem", name, error.what, _pin_steps(settings, presented) if not tls.pins(settings) else (error.hint,))]
+        return [Finding("problem", name, error.what.removeprefix(f"Cannot connect to {name}: "), (error.hint,))]
     except (OSError, TimeoutError) as exc:
         why = f"no answer in {_PATIENCE:g} s" if isinstance(exc, TimeoutError) else str(exc.strerror or exc)
         steps = ("check PROXMOX_HOST and PROXMOX_PORT, that the node is up, and that no firewall stands between",)
@@ -140,7 +135,7 @@ async def _greet(member: Member, context: ssl.SSLContext) -> tuple[str, str]:
         try:
             fingerprint = tls.fingerprint_of(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
             writer.write(
-                f"GET /api2/json/access/domains HTTP/1.1\r\nHost: {_name(member)}\r\nConnection: close\r\n\r\n".encode("ascii", "replace")
+                f"GET /api2/json/access/domains HTTP/1.1\r\nHost: {member}\r\nConnection: close\r\n\r\n".encode("ascii", "replace")
             )
             date = ""
             with contextlib.suppress(ValueError):  # a header line over the limit: not a clock to go by
@@ -153,10 +148,11 @@ async def _greet(member: Member, context: ssl.SSLContext) -> tuple[str, str]:
 
 
 def _pin_steps(settings: Settings, fingerprint: str) -> tuple[str, ...]:
-    by_authority = "copy /etc/pve/pve-root-ca.pem from a node and set PROXMOX_CA_FILE to it (covers every member), or"
-    compare = f"compare with what this prints on the node: {_NODE_SIDE} (or pveproxy-ssl.pem beside it, where that exists)"
-    several = " (one for each member, separated by commas)" if len(settings.members) > 1 else ""
-    return (by_authority, compare, f"and set PROXMOX_TLS_FINGERPRINT={fingerprint}{several}")
+    several = " (one a member, separated by commas)" if len(settings.members) > 1 else ""
+    return (
+        "remove PROXMOX_VERIFY_SSL and copy /etc/pve/pve-root-ca.pem from a node and set PROXMOX_CA_FILE to it;",
+        f"or compare with what the node prints for `{_NODE_SIDE}` and set PROXMOX_TLS_FINGERPRINT={fingerprint}{several}",
+    )
 
 
 def _clock(name: str, date: str) -> Iterable[Finding]:
@@ -222,8 +218,11 @@ def _needs(tool: Tool) -> tuple[Need, ...]:
     return privileges.NEEDS.get(tool.name, ())
 
 
-def _ssh(settings: Settings) -> Iterable[Finding]:
-    if not (settings.ssh_key_path or settings.ssh_password or settings.ssh_host or settings.ssh_nodes):
-        yield Finding(
-            "note", "ssh", "is not configured: ZFS datasets, shells and logs of nodes and containers are out of reach (README: SSH)"
-        )
+async def _ssh(settings: Settings) -> list[Finding]:
+    """What SSH to the nodes can do: the room that owns it says so, when it has a check."""
+    if settings.ssh_problems:
+        return [Finding("problem", "ssh", problem) for problem in settings.ssh_problems]
+    from proxmox_mcp import host_ssh
+
+    check = getattr(host_ssh, "check_ssh", None)
+    return [Finding(*row) for row in await check(settings)] if check else []

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from proxmox_mcp import __version__
+from proxmox_mcp import __version__, registry
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -70,10 +70,11 @@ def test_the_source_archive_can_be_tested_and_holds_no_secret(built: Path) -> No
     assert not {name for name in names if Path(name).name in (".env", "vm_ssh_hosts.json") or "__pycache__" in name}
 
 
-@pytest.mark.anyio
-async def test_g01_the_wheel_starts_and_lists_its_tools_in_an_empty_environment(built: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts of an environment that holds the wheel and what it depends on, nothing else."""
     (wheel,) = built.glob("*.whl")
-    home = tmp_path / "empty"
+    home = tmp_path_factory.mktemp("empty")
     venv.create(home, with_pip=True)
     scripts = home / ("Scripts" if os.name == "nt" else "bin")
     install = [str(scripts / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)]
@@ -81,11 +82,24 @@ async def test_g01_the_wheel_starts_and_lists_its_tools_in_an_empty_environment(
     if done.returncode and "NewConnectionError" in done.stderr:
         pytest.skip("no package index can be reached to install the dependencies from")
     assert done.returncode == 0, done.stderr
-    # away from the checkout, with nothing of this environment
-    help_text = subprocess.run([str(scripts / "pve-mcp"), "--help"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
-    assert help_text.returncode == 0, help_text.stderr
-    server = StdioServerParameters(command=str(scripts / "pve-mcp"), env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    return scripts
+
+
+def test_g01_help_works_in_an_empty_environment(installed: Path, tmp_path: Path) -> None:
+    done = subprocess.run([str(installed / "pve-mcp"), "--help"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "proxmox_health_overview" in done.stdout
+
+
+@pytest.mark.anyio
+async def test_g01_the_installed_server_lists_its_tools(installed: Path, tmp_path: Path) -> None:
+    server = StdioServerParameters(command=str(installed / "pve-mcp"), env={"HOME": str(tmp_path)}, cwd=tmp_path)
     async with Client(server) as client:
-        names = [tool.name for tool in (await client.list_tools()).tools]
-    assert "proxmox_health_overview" in names
-    assert [name for name in names if name not in help_text.stdout] == []
+        names = {tool.name for tool in (await client.list_tools()).tools}
+    assert names == {tool.name for tool in registry.all_tools()}
+
+
+def test_without_the_extra_the_demo_says_what_to_install(installed: Path, tmp_path: Path) -> None:
+    done = subprocess.run([str(installed / "pve-mcp"), "try"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.returncode == 2
+    assert "pve-mcp[demo]" in done.stderr

@@ -111,9 +111,9 @@ def certificate_error(refused: ssl.SSLCertVerificationError, member: Member, fin
     """The TlsError for a refused certificate, which says how to trust it when it is the right one."""
     pin = f"PROXMOX_TLS_FINGERPRINT={fingerprint}" if fingerprint else "PROXMOX_TLS_FINGERPRINT to its SHA-256 fingerprint"
     trust = f"copy /etc/pve/pve-root-ca.pem from a node and set PROXMOX_CA_FILE to it; or set {pin}, but first {_COMPARE}"
-    code, said = refused.verify_code, refused.verify_message
-    if isinstance(refused, PinMismatch):
-        code, said = 0, ""
+    pinned = isinstance(refused, PinMismatch)
+    code, said = (0, "") if pinned else (refused.verify_code, refused.verify_message)
+    if pinned:
         what = f"its certificate is not the pinned one; it has the fingerprint {fingerprint}"
         hint = f"if it was renewed on purpose, {_COMPARE} and set PROXMOX_TLS_FINGERPRINT to it; otherwise something else answers there"
     elif code == _EXPIRED:

@@ -1,0 +1,185 @@
+"""The doctor against served APIs: each thing that can be wrong is named, with the step that mends it."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxmox_mcp import doctor
+from proxmox_mcp.config import Member, Settings
+from proxmox_mcp.privileges import AUDITOR, NEEDS
+from tests import served_api
+from tests.served_api import Reply, ServedApi
+
+pytestmark = pytest.mark.anyio
+ROOT = Path(__file__).resolve().parent.parent
+EVERYTHING = dict.fromkeys((privilege for needs in NEEDS.values() for need in needs for privilege in need.any_of), 1)
+
+
+@pytest.fixture
+def api() -> Iterator[ServedApi]:
+    with ServedApi() as served:
+        served.on("GET", "/version", {"version": "9.2.4", "release": "9.2", "repoid": "14a22df3"})
+        served.on("GET", "/access/permissions", {"/": EVERYTHING})
+        yield served
+
+
+async def examine(settings: Settings) -> dict[str, list[doctor.Finding]]:
+    found: dict[str, list[doctor.Finding]] = {}
+    for finding in await doctor.examine(settings):
+        found.setdefault(finding.subject, []).append(finding)
+    return found
+
+
+def problems(found: dict[str, list[doctor.Finding]]) -> list[str]:
+    return [str(finding) for findings in found.values() for finding in findings if finding.state == "problem"]
+
+
+async def test_all_well(api: ServedApi) -> None:
+    settings = served_api.settings(api)
+    found = await examine(settings)
+    assert problems(found) == []
+    (member,) = found[str(settings.members[0])]
+    assert member.state == "ok"
+    assert re.search(r"SHA-256 ([0-9A-F]{2}:){31}[0-9A-F]{2}", member.text)
+    assert "9.2.4" in found["token"][0].text
+
+
+async def test_what_is_missing_is_named_and_nothing_is_sent(api: ServedApi) -> None:
+    settings = replace(served_api.settings(api), problems=("PROXMOX_TOKEN_VALUE is not set.", "PROXMOX_USER is not set."))
+    found = await examine(settings)
+    assert [finding.text for finding in found["configuration"]][:2] == list(settings.problems)
+    assert api.requests == []
+
+
+async def test_a_member_that_does_not_answer_is_named_and_the_next_is_used(api: ServedApi) -> None:
+    settings = served_api.settings(api)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    dead = Member("127.0.0.1", port)
+    found = await examine(replace(settings, members=(dead, *settings.members)))
+    assert found[str(dead)][0].state == "problem"
+    assert "cannot connect" in found[str(dead)][0].text
+    assert found["token"][0].state == "ok"
+
+
+async def test_a_certificate_that_is_not_trusted_comes_with_its_fingerprint_to_pin(api: ServedApi) -> None:
+    plain = replace(served_api.settings(api), tls_fingerprint="", ca_file=None, verify_tls=True)
+    found = await examine(plain)
+    (finding,) = found[str(plain.members[0])]
+    assert finding.state == "problem"
+    (pin,) = re.findall(r"PROXMOX_TLS_FINGERPRINT=([0-9A-F:]+)", " ".join(finding.steps))
+    assert "token" not in found
+    assert problems(await examine(replace(plain, tls_fingerprint=pin))) == []
+
+
+async def test_a_wrong_pin_is_a_problem(api: ServedApi) -> None:
+    settings = replace(served_api.settings(api), ca_file=None, tls_fingerprint=":".join(["AB"] * 32))
+    found = await examine(settings)
+    (finding,) = found[str(settings.members[0])]
+    assert finding.state == "problem"
+    assert "not the pinned one" in finding.text
+    assert api.requests == []
+
+
+async def test_verification_switched_off_is_noted_with_the_pin(api: ServedApi) -> None:
+    settings = replace(served_api.settings(api), tls_fingerprint="", ca_file=None, verify_tls=False)
+    (finding, *_) = (await examine(settings))[str(settings.members[0])]
+    assert finding.state == "note"
+    assert "NOT verified" in finding.text
+    assert any("PROXMOX_TLS_FINGERPRINT=" in step for step in finding.steps)
+
+
+@pytest.mark.parametrize(("apart", "state"), [(0, "ok"), (30, "note"), (4000, "problem"), (-4000, "problem")])
+async def test_clocks(api: ServedApi, apart: int, state: str) -> None:
+    api.on("GET", "/access/domains", Reply(data=[], headers={"Date": formatdate(time.time() + apart, usegmt=True)}))
+    (finding,) = (await examine(served_api.settings(api)))["clock"]
+    assert finding.state == state
+
+
+@pytest.mark.parametrize(
+    "reason", ["no such token 'mcp' for user 'root@pam'", "token 'mcp' access expired", "invalid token value!", "Authentication failed!"]
+)
+async def test_a_refused_token_in_proxmoxs_words(api: ServedApi, reason: str) -> None:
+    api.on("GET", "/version", Reply(401, reason, body=""))
+    (finding,) = (await examine(served_api.settings(api)))["token"]
+    assert finding.state == "problem"
+    assert reason in finding.text
+    assert finding.steps
+    assert served_api.SECRET not in str(finding)
+
+
+async def test_the_token_is_only_sent_to_the_api_never_in_the_first_look(api: ServedApi) -> None:
+    await examine(served_api.settings(api))
+    first = next(request for request in api.requests if request.path == "/access/domains")
+    assert "authorization" not in first.headers
+
+
+async def test_an_auditor_learns_which_tools_do_not_work_and_what_unlocks_them(api: ServedApi) -> None:
+    api.on("GET", "/access/permissions", {"/": dict.fromkeys(AUDITOR, 1)})
+    settings = replace(served_api.settings(api), user="mcp@pve", token_name="assistant")
+    found = await examine(settings)
+    (finding,) = found["proxmox_list_backups"]
+    assert finding.state == "problem"
+    assert "Datastore.AllocateSpace" in finding.text
+    assert "VM.Backup on /vms" in finding.text
+    assert "proxmox_list_vms" not in found
+    (unlock,) = found["privileges"]
+    assert unlock.steps[0].startswith("pveum role add McpExtra --privs ")
+    assert unlock.steps[1] == "pveum acl modify / --users mcp@pve --tokens 'mcp@pve!assistant' --roles McpExtra"
+
+
+async def test_the_lines_really_unlock_every_tool(api: ServedApi) -> None:
+    api.on("GET", "/access/permissions", {"/": dict.fromkeys(AUDITOR, 1)})
+    (unlock,) = (await examine(served_api.settings(api)))["privileges"]
+    granted = unlock.steps[0].split("--privs ")[1].split(",")
+    api.on("GET", "/access/permissions", {"/": dict.fromkeys((*AUDITOR, *granted), 1)})
+    found = await examine(served_api.settings(api))
+    assert problems(found) == []
+    assert "privileges" not in found
+
+
+async def test_read_only_leaves_changing_tools_out(api: ServedApi) -> None:
+    api.on("GET", "/access/permissions", {"/": dict.fromkeys((*AUDITOR, "Datastore.AllocateSpace", "VM.Backup", "VM.Config.Disk"), 1)})
+    found = await examine(replace(served_api.settings(api), read_only=True))
+    assert problems(found) == []
+    assert "proxmox_vm_power" not in found
+
+
+async def test_a_token_without_any_right(api: ServedApi) -> None:
+    api.on("GET", "/access/permissions", {})
+    found = await examine(served_api.settings(api))
+    assert found["privileges"][0].state == "problem"
+    assert "nothing at all" in found["privileges"][0].text
+
+
+def doctor_process(tmp_path: Path, **env: Any) -> subprocess.CompletedProcess[str]:
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), **env}
+    command = [sys.executable, "-m", "proxmox_mcp", "doctor"]
+    return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=clean, timeout=60)
+
+
+def test_the_exit_code_tells(api: ServedApi, tmp_path: Path) -> None:
+    settings = served_api.settings(api)
+    user, _, name = served_api.TOKEN_ID.partition("!")
+    env = {"PROXMOX_HOST": str(settings.members[0]), "PROXMOX_USER": user, "PROXMOX_TOKEN_NAME": name}
+    env["PROXMOX_TOKEN_VALUE"] = served_api.SECRET
+    trusted = {"PROXMOX_CA_FILE": str(settings.ca_file)} if settings.ca_file else {"PROXMOX_TLS_FINGERPRINT": settings.tls_fingerprint}
+    good = doctor_process(tmp_path, **env, **trusted)
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert good.stdout.endswith("no problems found\n")
+    bad = doctor_process(tmp_path, **env)
+    assert bad.returncode == 1
+    assert "PROXMOX_TLS_FINGERPRINT=" in bad.stdout
+    assert doctor_process(tmp_path).returncode == 1
+    assert served_api.SECRET not in good.stdout + bad.stdout + good.stderr + bad.stderr
