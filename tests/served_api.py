@@ -24,7 +24,8 @@ import ssl
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from proxmox_mcp.config import Member, Settings
+from proxmox_mcp.http_client import HttpClient
 
 TOKEN_ID = "root@pam!mcp"
 SECRET = "5eed5eed-0000-4000-8000-0123456789ab"
@@ -247,7 +249,9 @@ class ServedApi:
         return refusal or Reply(501, text, message=text)
 
     def _refuse(self, request: Request) -> Reply | None:
-        """What the HTTP layer of Proxmox refuses before any method is called."""
+        """What the HTTP layer of Proxmox refuses before any method is called; the list of realms is open to all."""
+        if (request.method, request.path) == ("GET", "/access/domains"):
+            return None
         scheme, _, credentials = unquote(request.headers.get("authorization", "")).partition("=")
         token_id, _, secret = credentials.partition("=")
         if scheme != "PVEAPIToken":
@@ -393,6 +397,16 @@ def settings(*apis: ServedApi, **changes: Any) -> Settings:
         **changes,
     }
     return Settings(**values)
+
+
+@asynccontextmanager
+async def client(*apis: ServedApi, **changes: Any) -> AsyncIterator[HttpClient]:
+    """The REST client on these served APIs, closed at the end."""
+    http = HttpClient(settings(*apis, **changes))
+    try:
+        yield http
+    finally:
+        await http.close()
 
 
 def environment(*apis: ServedApi, **changes: str) -> dict[str, str]:
