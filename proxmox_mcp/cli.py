@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run `pve-mcp` with these arguments; returns the exit status (0 done, 1 problems found, 2 cannot start, 130 interrupted)."""
     options = _parser().parse_args(argv)
     try:
-        return int(_COMMANDS[options.command](options))
+        return _COMMANDS[options.command](options)
     except ProxmoxMcpError as exc:
         print(f"pve-mcp: {exc}", file=sys.stderr)
         return 2
@@ -148,10 +148,17 @@ def _config(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
+    from proxmox_mcp.app import App
     from proxmox_mcp.audit import command
 
-    settings = _settings(options)
-    return command.main(options.rest, settings.audit_dir, settings.audit_hmac_key)
+    app = App(_settings(options))
+    return command.main(options.rest, app.audit_dir, app.audit_keys)
 
 
-_COMMANDS = {None: _serve, "try": _try, "doctor": _doctor, "config": _config, "audit": _audit}
+_COMMANDS: dict[str | None, Callable[[argparse.Namespace], int]] = {
+    None: _serve,
+    "try": _try,
+    "doctor": _doctor,
+    "config": _config,
+    "audit": _audit,
+}

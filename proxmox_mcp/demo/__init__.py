@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from proxmox_mcp import clients
@@ -100,30 +99,22 @@ def running(settings: Settings) -> Iterator[Settings]:
         yield settings_for(demo, settings)
 
 
-def settings_for(demo: Demo, settings: Settings) -> Settings:
+def settings_for(demo: Demo, given: Settings) -> Settings:
     """See `running`."""
-    from proxmox_mcp.config import Member
-    from proxmox_mcp.config import Settings as Fresh
+    from proxmox_mcp.app import App
+    from proxmox_mcp.config import Member, Settings
 
     kept = ("read_only", "approval", "approval_fallback", "max_wait", "toolsets", "tools", "exclude_tools", "allow_vmids", "allow_nodes")
     return replace(
-        Fresh(),
+        Settings(),
         members=(Member("127.0.0.1", demo.port),),
         user=USER,
         token_name=TOKEN,
         token_value=demo.secret,
         tls_fingerprint=demo.fingerprint,
-        audit_dir=_audit_dir(settings) / "demo",
-        **{name: getattr(settings, name) for name in kept},
+        audit_dir=App(given).audit_dir / "demo",
+        **{name: getattr(given, name) for name in kept},
     )
-
-
-def _audit_dir(settings: Settings) -> Path:
-    if settings.audit_dir is not None:
-        return settings.audit_dir
-    from platformdirs import user_state_path
-
-    return user_state_path("pve-mcp", appauthor=False)
 
 
 def require() -> None:
@@ -152,17 +143,27 @@ async def _show() -> int:
     from mcp import Client, StdioServerParameters
 
     command = [sys.executable, "-m", "proxmox_mcp", "--demo"]
-    print(f"Starting the server on a demo cluster, as a client would: {' '.join(command)}", flush=True)
+    print(f"Starting the server on a demo cluster, as a client would:\n  {' '.join(command)}", flush=True)
     failed = False
-    async with Client(StdioServerParameters(command=command[0], args=command[1:])) as client:
-        tools = (await client.list_tools()).tools
-        print(f"It offers {len(tools)} tools. Two of them, called:", flush=True)
-        for name in CALLS:
-            result = await client.call_tool(name, {})
-            failed = failed or bool(result.is_error)
-            answer = "\n".join(part.text for part in result.content if part.type == "text")
-            print(f"\n> {name}\n{textwrap.indent(answer, '  ')}", flush=True)
+    try:
+        async with Client(StdioServerParameters(command=command[0], args=command[1:])) as client:
+            tools = (await client.list_tools()).tools
+            print(f"It offers {len(tools)} tools. Two of them, called:", flush=True)
+            for name in CALLS:
+                result = await client.call_tool(name, {})
+                failed = failed or bool(result.is_error)
+                answer = "\n".join(part.text for part in result.content if part.type == "text")
+                print(f"\n> {name}\n{textwrap.indent(answer, '  ')}", flush=True)
+    except* Exception as broken:
+        # what the server itself had to say stands on standard error already
+        raise ConfigError(f"The server ended before it had answered: {_innermost(broken)}") from None
     block = clients.block("claude-desktop", clients.environment(None))
     print("\nNone of these machines exist. To use your own cluster with Claude Desktop:", *block.where, "", block.text, sep="\n")
     print("\nOther clients: pve-mcp config claude-code | cursor | vscode. To check your settings: pve-mcp doctor")
     return int(failed)
+
+
+def _innermost(broken: BaseException) -> BaseException:
+    while isinstance(broken, BaseExceptionGroup):
+        broken = broken.exceptions[0]
+    return broken
