@@ -33,7 +33,7 @@ _NO_METADATA = FuncMetadata(arg_model=ArgModelBase)
 class PublishedTool(SdkTool):
     """One tool as the SDK serves it. `run` replaces the SDK's: flat arguments, our error texts, nothing of an unexpected exception."""
 
-    record: Tool
+    record: Any  # a Tool; pydantic would want to look into it
     app: App
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
