@@ -96,6 +96,8 @@ def ending(token: str, process: tuple[int, str] | None) -> ShellText:
     (a daemon that has a new session and no living parent here) is not part of it. Without Linux's /proc the process group is ended.
     """
     pid, start = process or ("", "")
+    if pid != "" and int(pid) <= 1:
+        raise ValueError("the first process is never part of a command")
     return ShellText(_ENDING.replace("@PID@", str(pid)).replace("@START@", start).replace("@TOKEN@", token))
 
 
@@ -111,15 +113,21 @@ if [ ! -r /proc/self/stat ]; then
   exit
 fi
 read -r l </proc/$$/stat; set -- ${l##*)}; own=$4
-mine=" $p:$t "
-if [ ! "$p" ]; then
-  p=0
+# never the way this script came by, and never the first process
+spared=' 0 1 '; a=$$
+while [ "$a" -gt 1 ]; do
+  spared="$spared$a "; l=; read -r l <"/proc/$a/stat" || break
+  set -- ${l##*)}; a=$2
+done
+mine=' '
+if [ "$p" ]; then mine=" $p:$t "; else
+  p=none
   for f in $(grep -lF "$k" /proc/[0-9]*/cmdline); do
     f=${f%/cmdline}; q=${f#/proc/}; l=; read -r l <"$f/stat" || continue
     set -- ${l##*)}; [ "$4" = "$own" ] && continue
     mine="$mine$q:${20} "; [ "$4" = "$q" ] && p=$q
   done
-  [ "$mine" = ' : ' ] && { echo 'left ?'; exit; }
+  [ "$mine" = ' ' ] && { echo 'left ?'; exit; }
 fi
 list() {
   for f in /proc/[0-9]*/stat; do
@@ -130,13 +138,15 @@ list() {
   done
 }
 find_them() {
+  # somebody else got the process id meanwhile: the command has ended, and its session with it
+  l=; [ "$t" ] && read -r l <"/proc/$p/stat" && set -- ${l##*)} && [ "${20}" != "$t" ] && p=none
   all=$(list); left=; grown=1
   while [ "$grown" ]; do
     grown=
     while read -r q parent session begun; do
-      case "$left " in *" $q "*) continue ;; esac
-      if [ "$q" = "$p" ] && [ "$t" ] && [ "$begun" != "$t" ]; then p=0; continue; fi
-      case "$mine" in *" $q:$begun "*) hit=1 ;; *) hit= ;; esac
+      case "$spared$left " in *" $q "*) continue ;; esac
+      hit=
+      case "$mine" in *" $q:$begun "*) hit=1 ;; esac
       if [ "$q" = "$p" ] || [ "$session" = "$p" ]; then hit=1; fi
       case "$left " in *" $parent "*) hit=1 ;; esac
       if [ "$hit" ]; then left="$left $q"; mine="$mine$q:$begun "; grown=1; fi

@@ -55,7 +55,7 @@ class Session(asyncssh.SSHClientSession[bytes]):
     def process(self) -> tuple[int, str] | None:
         """(pid, start time) of the command's first process, once it has reported them."""
         match self.out.started:
-            case (pid, *start) if pid.isascii() and pid.isdigit():
+            case (pid, *start) if pid.isascii() and pid.isdigit() and int(pid) > 1:
                 return int(pid), start[0] if start and start[0].isascii() and start[0].isdigit() else ""
         return None
 
