@@ -1,0 +1,113 @@
+"""A person's word through the real SDK client, in both protocol eras."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.types import ElicitRequestParams, ElicitResult
+
+from proxmox_mcp.mcp_instance import build
+from tests.piped import POWER, piped, records, serve_guest
+
+pytestmark = pytest.mark.anyio
+DESTROY = {"vmid": 101, "action": "destroy", "confirm": True, "i_understand_data_loss": True}
+ERAS = pytest.mark.parametrize("era", ["legacy", "auto"])
+
+
+class Person:
+    """Answers a form as told; `asked` holds what it was shown."""
+
+    def __init__(self, action: str, content: dict[str, Any] | None = None, before: Any = None) -> None:
+        self.action, self.content, self.before = action, content, before
+        self.asked: list[str] = []
+
+    async def __call__(self, context: Any, params: ElicitRequestParams) -> ElicitResult:
+        self.asked.append(params.message)
+        if self.before:
+            self.before()
+        return ElicitResult(action=self.action, content=self.content)  # type: ignore[arg-type]
+
+
+async def ask(app: Any, era: str, person: Person | None, arguments: dict[str, Any] = DESTROY) -> tuple[bool, str]:
+    async with Client(build(app, [POWER]), mode=era, elicitation_callback=person) as client:
+        found = await client.call_tool("power", arguments)
+        return bool(found.is_error), found.content[0].text  # type: ignore[union-attr]
+
+
+@ERAS
+async def test_yes_runs_exactly_what_was_shown_once(tmp_path: Path, era: str) -> None:
+    async with piped(tmp_path) as (api, app):
+        person = Person("accept", {"approve": True})
+        failed, text = await ask(app, era, person)
+        assert not failed, text
+        (shown,) = person.asked
+        assert shown.startswith("destroy guest 101 on pve1\nThis can destroy data.\n1. POST /nodes/pve1/qemu/101/status/destroy")
+        assert [r.path for r in api.writes] == ["/nodes/pve1/qemu/101/status/destroy"]
+        assert [r.get("approved") for r in records(tmp_path)][-2] == "person"
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("action", "content"),
+    [("decline", None), ("cancel", None), ("accept", {"approve": False}), ("accept", {"approve": "yes"}), ("accept", {}), ("accept", None)],
+)
+async def test_anything_but_an_explicit_yes_changes_nothing(tmp_path: Path, era: str, action: str, content: Any) -> None:
+    async with piped(tmp_path) as (api, app):
+        failed, text = await ask(app, era, Person(action, content))
+        assert failed
+        assert text.startswith("Nothing was changed")
+        assert not api.writes
+        assert records(tmp_path)[0]["event"] == "a person is asked"
+
+
+@ERAS
+async def test_a_client_without_the_capability_goes_by_the_flags(tmp_path: Path, era: str) -> None:
+    async with piped(tmp_path) as (api, app):
+        failed, _ = await ask(app, era, None)
+        assert not failed
+        assert len(api.writes) == 1
+
+
+@ERAS
+async def test_a_client_without_the_capability_is_refused_when_the_owner_says_so(tmp_path: Path, era: str) -> None:
+    async with piped(tmp_path, approval_fallback="deny") as (api, app):
+        failed, text = await ask(app, era, None)
+        assert failed
+        assert "PROXMOX_APPROVAL_FALLBACK" in text
+        assert not api.writes
+
+
+@ERAS
+async def test_a_changed_world_runs_nothing(tmp_path: Path, era: str) -> None:
+    async with piped(tmp_path) as (api, app):
+        failed, text = await ask(app, era, Person("accept", {"approve": True}, before=lambda: serve_guest(api, node="pve2")))
+        assert failed
+        assert "the situation changed" in text
+        assert not api.writes
+
+
+async def test_an_approval_is_good_for_one_act(tmp_path: Path) -> None:
+    """From 2026-07-28 on the answer travels with a state that a client could send again."""
+    async with piped(tmp_path) as (api, app):
+        sent: list[dict[str, Any]] = []
+        async with Client(build(app, [POWER]), mode="auto", elicitation_callback=Person("accept", {"approve": True})) as client:
+            original = client.session.send_request
+
+            async def spy(request: Any, *args: Any, **kwargs: Any) -> Any:
+                sent.append(request.model_dump(by_alias=True, exclude_none=True))
+                return await original(request, *args, **kwargs)
+
+            client.session.send_request = spy  # type: ignore[method-assign]
+            await client.call_tool("power", DESTROY)
+            again = [s for s in sent if s.get("params", {}).get("requestState")]
+            assert again
+            assert len(api.writes) == 1
+            from mcp.types import CallToolRequest, CallToolResult
+
+            result = await original(CallToolRequest.model_validate(again[-1]), CallToolResult)
+            assert result.is_error
+            assert "used before or has expired" in result.content[0].text
+            assert len(api.writes) == 1

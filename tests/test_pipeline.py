@@ -1,0 +1,259 @@
+"""The path of a call: gates in their order, intent before the act, outcome after it, nothing hidden."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from proxmox_mcp import pipeline
+from proxmox_mcp.errors import AuditError, InvalidArgument, Refused
+from tests.piped import POWER, UPID, FakePerson, piped, records, serve_guest
+from tests.served_api import Reply
+
+pytestmark = pytest.mark.anyio
+STOP = {"vmid": 101, "action": "shutdown", "confirm": True}
+DESTROY = {"vmid": 101, "action": "destroy", "confirm": True, "i_understand_data_loss": True}
+
+
+async def call(app: Any, arguments: dict[str, Any], person: FakePerson | None = None) -> pipeline.Result:
+    found = await pipeline.run(POWER, arguments, app, person or FakePerson())
+    assert isinstance(found, pipeline.Result)
+    return found
+
+
+async def test_a_read_needs_no_gate_and_leaves_no_record(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        assert (await call(app, {"vmid": 101, "action": "look"})).text == "guest 101\nstatus: running"
+        assert not api.writes
+        assert not records(tmp_path)
+
+
+async def test_a_dry_run_shows_exactly_what_would_be_sent_and_sends_nothing(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        found = await call(app, {**STOP, "dry_run": True})
+        assert not found.failed
+        assert found.text.startswith("Dry run, nothing was changed.\nshutdown guest 101 on pve1\n")
+        assert "1. POST /nodes/pve1/qemu/101/status/shutdown timeout=0" in found.text
+        assert found.text.endswith("Would work.")
+        assert not api.writes
+        await call(app, STOP)
+        assert [(r.method, r.path, r.params) for r in api.writes] == [("POST", "/nodes/pve1/qemu/101/status/shutdown", {"timeout": "0"})]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing"),
+    [
+        ({"vmid": 101, "action": "stop"}, ["confirm=true"]),
+        ({"vmid": 101, "action": "destroy"}, ["confirm=true", "i_understand_data_loss=true"]),
+        ({"vmid": 101, "action": "destroy", "confirm": True}, ["i_understand_data_loss=true"]),
+        ({"vmid": 101, "action": "destroy", "i_understand_data_loss": True}, ["confirm=true"]),
+    ],
+)
+async def test_each_missing_flag_is_named_beside_the_preview_and_nothing_is_sent(
+    tmp_path: Path, arguments: dict[str, Any], missing: list[str]
+) -> None:
+    async with piped(tmp_path) as (api, app):
+        with pytest.raises(Refused) as refused:
+            await call(app, arguments)
+        text = str(refused.value)
+        assert text.startswith(f"Nothing was changed: {' and '.join(missing)} missing. It would do:\n")
+        assert "1. POST /nodes/pve1/qemu/101/status/" in text
+        assert not api.writes
+        (record,) = records(tmp_path)
+        assert record["event"].startswith("refused: Nothing was changed")
+        assert record["steps"][0]["path"].startswith("/nodes/pve1/qemu/101/status/")
+
+
+async def test_the_intent_is_on_disk_before_anything_is_sent_and_the_outcome_after(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        seen: list[int] = []
+        api.on("POST", "/nodes/{node}/qemu/{vmid}/status/{action}", lambda request: seen.append(len(records(tmp_path))) or UPID)
+        found = await call(app, {**STOP, "wait_seconds": 5, "reason": "maintenance"})
+        assert found.text.startswith("Done: shutdown guest 101 on pve1")
+        assert "note: undo: start it again" in found.text
+        assert seen == [1]
+        intent, outcome = records(tmp_path)
+        assert intent["reason"] == "maintenance"
+        assert intent["flags"] == ["confirm"]
+        assert intent["approved"] == "flags"
+        assert intent["steps"] == [{"method": "POST", "params": {"timeout": 0}, "path": "/nodes/pve1/qemu/101/status/shutdown"}]
+        assert outcome["state"] == "ok"
+        assert outcome["steps"][0]["upid"] == UPID
+
+
+async def test_if_the_intent_cannot_be_written_nothing_runs(tmp_path: Path) -> None:
+    (tmp_path / "audit").write_text("a file where the directory should be")
+    async with piped(tmp_path) as (api, app):
+        with pytest.raises(AuditError):
+            await call(app, STOP)
+        assert not api.writes
+
+
+async def test_read_only_mode_wins_over_all_flags_and_a_dry_run(tmp_path: Path) -> None:
+    async with piped(tmp_path, read_only=True) as (api, app):
+        for arguments in (DESTROY, {**DESTROY, "dry_run": True}):
+            with pytest.raises(InvalidArgument, match="read-only mode"):
+                await call(app, arguments)
+        assert (await call(app, {"vmid": 101, "action": "look"})).text.startswith("guest 101")
+        assert not api.writes
+
+
+@pytest.mark.parametrize("limits", [{"allow_vmids": ((200, 299),)}, {"allow_nodes": ("pve9",)}])
+async def test_changes_outside_the_limits_are_refused(tmp_path: Path, limits: dict[str, Any]) -> None:
+    async with piped(tmp_path, **limits) as (api, app):
+        for arguments in (STOP, {**STOP, "dry_run": True}):
+            with pytest.raises(Refused, match="PROXMOX_ALLOW"):
+                await call(app, arguments)
+        assert not api.writes
+
+
+@pytest.mark.parametrize(
+    ("policy", "action", "asked"),
+    [("off", "destroy", 0), ("data_loss", "shutdown", 0), ("data_loss", "stop", 1), ("data_loss", "destroy", 1), ("all", "shutdown", 1)],
+)
+async def test_the_policy_says_when_a_person_is_asked(tmp_path: Path, policy: str, action: str, asked: int) -> None:
+    async with piped(tmp_path, approval=policy) as (api, app):
+        person = FakePerson()
+        await call(app, {**DESTROY, "action": action}, person)
+        assert len(person.asked) == asked
+        assert len(api.writes) == 1
+        log = records(tmp_path)
+        assert [r.get("event") for r in log[:asked]] == ["a person is asked"] * asked
+        assert log[asked]["approved"] == ("person" if asked else "flags")
+
+
+async def test_a_no_changes_nothing_and_is_recorded(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        with pytest.raises(Refused, match="did not approve"):
+            await call(app, DESTROY, FakePerson(says=False))
+        assert not api.writes
+        assert [r["event"] for r in records(tmp_path)] == [
+            "a person is asked",
+            "refused: Nothing was changed: the person did not approve it",
+        ]
+
+
+async def test_a_client_that_cannot_ask_goes_by_the_flags_unless_the_fallback_denies(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        await call(app, DESTROY, FakePerson(says=None))
+        assert records(tmp_path)[1]["approved"] == "flags (the client cannot ask a person)"
+        assert len(api.writes) == 1
+    async with piped(tmp_path, approval_fallback="deny") as (api, app):
+        with pytest.raises(Refused, match="PROXMOX_APPROVAL_FALLBACK"):
+            await call(app, DESTROY, FakePerson(says=None))
+        assert not api.writes
+
+
+async def test_if_the_world_changes_while_a_person_thinks_nothing_runs(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+
+        class Slow(FakePerson):
+            async def approve(self, plan: Any) -> bool:
+                serve_guest(api, node="pve2")
+                return True
+
+        with pytest.raises(Refused, match="the situation changed"):
+            await call(app, DESTROY, Slow())
+        assert not api.writes
+
+
+async def test_a_failed_task_quotes_its_log_and_is_an_error(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        serve_guest(api, exitstatus="VM quit/powerdown failed - got timeout")
+        found = await call(app, {**STOP, "wait_seconds": 5})
+        assert found.failed
+        assert found.text.startswith("Failed: shutdown guest 101")
+        assert "got timeout" in found.text
+        assert records(tmp_path)[1]["state"] == "failed"
+
+
+async def test_warnings_are_success(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        serve_guest(api, exitstatus="WARNINGS: 1")
+        found = await call(app, {**STOP, "wait_seconds": 5})
+        assert not found.failed
+        assert found.text.startswith("Done, with warnings: ")
+
+
+async def test_still_running_is_no_failure_and_names_the_next_call(tmp_path: Path) -> None:
+    async with piped(tmp_path, max_wait=0.3) as (api, app):
+        serve_guest(api, exitstatus=None)
+        found = await call(app, {**STOP, "wait_seconds": 900})
+        assert not found.failed
+        assert found.text.startswith("Started, still running: ")
+        assert f"proxmox_get_task_log upid={UPID}" in found.text
+        assert len(api.writes) == 1
+
+
+async def test_a_cut_connection_after_the_request_is_unknown_and_never_repeated(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        api.on("POST", "/nodes/{node}/qemu/{vmid}/status/{action}", Reply(200, data=UPID, drop=True))
+        found = await call(app, STOP)
+        assert found.failed
+        assert found.text.startswith("Outcome unknown: ")
+        assert "do not repeat it" in found.text
+        assert len(api.writes) == 1
+        assert records(tmp_path)[1]["state"] == "unknown"
+
+
+async def test_a_plan_that_stops_says_what_was_done_what_failed_and_what_was_not_tried(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        api.on(
+            "POST",
+            "/nodes/{node}/qemu/{vmid}/status/{action}",
+            lambda r: UPID if r.params["timeout"] != "1" else Reply(500, "VM is locked (backup)"),
+        )
+        found = await call(app, {**STOP, "times": 3, "wait_seconds": 5})
+        assert found.failed
+        states = [line.split(" -> ")[1].split(":")[0] for line in found.text.splitlines() if " -> " in line]
+        assert states == ["ok", "failed", "not tried"]
+        assert len(api.writes) == 2
+        assert [step["state"] for step in records(tmp_path)[1]["steps"]] == ["ok", "failed", "not tried"]
+
+
+async def test_a_batch_goes_on_with_a_result_per_item(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        api.on(
+            "POST",
+            "/nodes/{node}/qemu/{vmid}/status/{action}",
+            lambda r: UPID if r.params["timeout"] != "1" else Reply(500, "VM is locked (backup)"),
+        )
+        found = await call(app, {**STOP, "times": 3, "on_failure": "continue", "wait_seconds": 5})
+        assert found.failed
+        assert len(api.writes) == 3
+        assert [step["state"] for step in records(tmp_path)[1]["steps"]] == ["ok", "failed", "ok"]
+
+
+async def test_g33_an_answer_that_is_no_task_is_no_success(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        api.on("POST", "/nodes/{node}/qemu/{vmid}/status/{action}", "OK")
+        found = await call(app, {**STOP, "wait_seconds": 5})
+        assert found.failed
+        assert "no task was started" in found.text
+        assert not [path for path in api.paths if "/tasks/" in path]
+
+
+async def test_a_cancelled_wait_leaves_the_task_alone_and_says_so_in_the_record(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        serve_guest(api, exitstatus=None)
+        with anyio.move_on_after(0.5) as scope:
+            await call(app, {**STOP, "wait_seconds": 40})
+        assert scope.cancelled_caught
+        _, outcome = records(tmp_path)
+        assert outcome["state"] == "unknown"
+        assert outcome["steps"][0]["upid"] == UPID
+        assert "waiting was abandoned" in outcome["steps"][0]["text"]
+        assert outcome["abandoned"].endswith("step 1 of 1")
+        assert [r.method for r in api.writes] == ["POST"]
+
+
+async def test_secrets_in_parameters_are_masked_in_the_record(tmp_path: Path) -> None:
+    from proxmox_mcp import preview
+    from proxmox_mcp.plan import ApiCall
+
+    step = ApiCall("POST", ("nodes", "pve1", "lxc"), {"vmid": 205, "password": "hunter22", "cipassword": "hunter22"})
+    assert "hunter22" not in str(preview.record(step))
+    assert "hunter22" not in preview.step_line(step)
