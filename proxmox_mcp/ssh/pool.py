@@ -79,6 +79,11 @@ class SshPool:
                 link.hostname = asked.hostname = label
             return link.hostname
 
+    def known_hostname(self, target: SshTarget) -> str | None:
+        """The name, when the connection that stands has told it already; None when `hostname` would have to ask."""
+        link = self._links.get(_key(target))
+        return link.hostname or None if link is not None and link.usable else None
+
     async def close(self) -> None:
         """End what runs (within two seconds, else it is left to its own time limit), then close every connection."""
         self._closed = True
