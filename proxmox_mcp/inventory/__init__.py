@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from proxmox_mcp.inventory.fanout import gap, gather, per_node
 from proxmox_mcp.inventory.lookup import Inventory
-from proxmox_mcp.inventory.objects import Guest, GuestKind, Node, Reader, StorageRef, flag
+from proxmox_mcp.inventory.objects import Guest, GuestKind, Node, Reader, StorageRef, flag, number, share, storage_state
 from proxmox_mcp.inventory.permissions import Permissions
 
 __all__ = [
@@ -22,5 +22,8 @@ __all__ = [
     "flag",
     "gap",
     "gather",
+    "number",
     "per_node",
+    "share",
+    "storage_state",
 ]

@@ -1,4 +1,4 @@
-"""Inventory: lists and look-ups for one tool call."""
+"""Inventory: which guest, node or storage is meant."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from proxmox_mcp.errors import (
     ApiError,
     AuthenticationError,
-    ConfigError,
-    ConnectionFailed,
     InvalidArgument,
     NodeUnreachable,
     NotFound,
@@ -20,8 +18,8 @@ from proxmox_mcp.errors import (
     RequestTimeout,
 )
 from proxmox_mcp.inventory.fanout import gap, per_node
-from proxmox_mcp.inventory.objects import Guest, GuestKind, Node, Reader, StorageRef
-from proxmox_mcp.inventory.permissions import Permissions
+from proxmox_mcp.inventory.lists import Lists
+from proxmox_mcp.inventory.objects import Guest, GuestKind, Node, StorageRef
 
 T = TypeVar("T")
 
@@ -29,81 +27,8 @@ _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _STORAGE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,98}[A-Za-z0-9]")
 
 
-class Inventory:
-    """Looks things up for one tool call."""
-
-    def __init__(self, api: Reader) -> None:
-        self.api = api
-        self.gaps: list[str] = []
-        self.remarks: list[str] = []
-        self._kept: dict[tuple[str | int, ...], Any] = {}
-
-    # --- lists: malformed rows are left out, a 403 is a gap, a dead node hides nobody else
-
-    async def guests(self) -> list[Guest]:
-        """All guests that the token sees, by vmid (one GET /cluster/resources?type=vm, up to about 10 s old)."""
-        return await self._once("guests", self._guests)
-
-    async def nodes(self) -> list[Node]:
-        """All nodes, by name (GET /nodes)."""
-        return await self._once("nodes", self._nodes)
-
-    async def storages(self) -> list[StorageRef]:
-        """All storages that the token sees, by name (GET /storage)."""
-        return await self._once("storages", self._storages)
-
-    async def live_nodes(self) -> list[str]:
-        """The nodes worth asking; each offline one is a gap."""
-        return await self._once("live", self._live)
-
-    async def permissions(self) -> Permissions:
-        """What the token may do (GET /access/permissions)."""
-        return await self._once("permissions", self._permissions)
-
-    async def version(self) -> tuple[int, int] | None:
-        """Major and minor version of Proxmox VE (GET /version)."""
-        found = await self._quiet("version")
-        match = re.match(r"(\d+)\.(\d+)", str(found.get("version", ""))) if isinstance(found, Mapping) else None
-        return (int(match[1]), int(match[2])) if match else None
-
-    async def is_cluster(self) -> bool | None:
-        """Whether this is a cluster; None when one node is in sight and the token may not ask (GET /cluster/status)."""
-        found = await self._quiet("cluster", "status")
-        if isinstance(found, list):
-            return any(row.get("type") == "cluster" for row in found)
-        return True if len(await self.nodes()) > 1 else None
-
-    async def next_free_id(self) -> int:
-        """The lowest free vmid (GET /cluster/nextid)."""
-        return int(await self.api.get("cluster", "nextid"))
-
-    async def is_free(self, vmid: int) -> bool:
-        """Whether no guest has this vmid, seen or unseen by the token (GET /cluster/nextid?vmid=)."""
-        try:
-            await self.api.get("cluster", "nextid", params={"vmid": vmid})
-        except ApiError as error:
-            if error.status != 400:
-                raise
-            return False
-        return True
-
-    def keep(self, found: Mapping[str, T | ProxmoxMcpError]) -> dict[str, T]:
-        """The results of `per_node` or `gather`; the errors become gaps, unless one says that nothing at all can be had."""
-        good: dict[str, T] = {}
-        for source, result in found.items():
-            if isinstance(result, (AuthenticationError, ConfigError)):
-                raise result
-            if isinstance(result, ProxmoxMcpError):
-                self.gaps.append(gap(source, result))
-            else:
-                good[source] = result
-        if not good:
-            for result in found.values():
-                if isinstance(result, ConnectionFailed):
-                    raise result
-        return good
-
-    # --- one guest, node or storage
+class Inventory(Lists):
+    """The lists and look-ups of one tool call."""
 
     async def guest(self, vmid: int, *, node: str | None = None, kind: str | None = None, change: bool = False) -> Guest:
         """The guest with this id. Where `node` or `kind` contradict it, a read takes the truth and remarks it, a change is refused."""
@@ -140,6 +65,26 @@ class Inventory:
                 f"node {found.name} is offline, so it was not asked", status=0, hint="proxmox_list_nodes shows which nodes are online"
             )
         return found
+
+    async def node_or_only(self, name: str | None) -> Node:
+        """The node of this name, for reading from it; without a name the only one there is."""
+        if name is not None:
+            return await self.node(name, live=True)
+        known = await self.nodes()
+        if len(known) != 1:
+            raise InvalidArgument("node", f"say which: {', '.join(node.name for node in known) or 'no node is visible'}")
+        return known[0]
+
+    async def from_nodes(self, name: str | None, fetch: Callable[[str], Awaitable[T]]) -> dict[str, T]:
+        """`fetch(node)` on the node of this name, or on every one worth asking: those that fail are gaps, unless none answers."""
+        places = await self.live_nodes() if name is None else [(await self.node(name, live=True)).name]
+        found = await per_node(places, fetch)
+        good = self.keep(found)
+        if not good:
+            for result in found.values():
+                if isinstance(result, ProxmoxMcpError):
+                    raise result
+        return good
 
     async def storage(self, name: str) -> StorageRef:
         """The storage of this name. Raises NotFound, with what can be seen instead."""
@@ -197,53 +142,6 @@ class Inventory:
         raise last
 
     # --- how
-
-    async def _once(self, what: str, read: Callable[[], Awaitable[T]]) -> T:
-        if (what,) not in self._kept:
-            self._kept[(what,)] = await read()
-        kept: T = self._kept[(what,)]
-        return kept
-
-    async def _rows(self, what: str, *path: str, **params: str) -> list[Mapping[str, Any]]:
-        try:
-            found = await self.api.get(*path, params=params or None)
-        except PermissionDenied as error:
-            self.gaps.append(gap(what, error))
-            return []
-        return [row for row in found if isinstance(row, Mapping)] if isinstance(found, Sequence) else []
-
-    async def _quiet(self, *path: str) -> Any:
-        """An extra read that no answer depends on: None when this token or version does not give it."""
-        try:
-            return await self._once("/".join(path), lambda: self.api.get(*path))
-        except AuthenticationError:
-            raise
-        except (ApiError, RequestTimeout):
-            return None
-
-    async def _guests(self) -> list[Guest]:
-        rows = await self._rows("guests", "cluster", "resources", type="vm")
-        whole = (row for row in rows if row.get("type") in ("qemu", "lxc") and row.get("vmid") and row.get("node"))
-        return sorted((Guest(int(row["vmid"]), row["node"], row["type"], row) for row in whole), key=lambda guest: guest.vmid)
-
-    async def _nodes(self) -> list[Node]:
-        states = {"online": True, "offline": False}
-        rows = await self._rows("nodes", "nodes")
-        found = [Node(row["node"], states.get(row.get("status", "")), row) for row in rows if isinstance(row.get("node"), str)]
-        return sorted(found, key=lambda node: node.name)
-
-    async def _storages(self) -> list[StorageRef]:
-        rows = await self._rows("storages", "storage")
-        return sorted((StorageRef.of(row) for row in rows if isinstance(row.get("storage"), str)), key=lambda ref: ref.name)
-
-    async def _live(self) -> list[str]:
-        nodes = await self.nodes()
-        self.gaps += [f"{node.name}: not reachable (offline)" for node in nodes if node.online is False]
-        return [node.name for node in nodes if node.online is not False]
-
-    async def _permissions(self) -> Permissions:
-        found = await self._quiet("access", "permissions")
-        return Permissions(found if isinstance(found, Mapping) else None)
 
     async def _is_offline(self, name: str) -> bool:
         return any(node.name == name and node.online is False for node in await self.nodes())

@@ -96,5 +96,30 @@ def flag(value: object) -> bool:
     return value in (1, "1")
 
 
+def storage_state(entry: Mapping[str, Any]) -> Literal["active", "disabled", "inactive"]:
+    """How a node sees a storage (an entry of its storage list, or a storage's status); a missing `enabled` means enabled."""
+    if "enabled" in entry and not flag(entry["enabled"]):
+        return "disabled"
+    return "active" if flag(entry.get("active")) else "inactive"
+
+
+def number(value: object) -> float | int | None:
+    """A number of the API, which often comes as text ("5400", "0.31"); None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = int(value) if re.fullmatch(r"\s*-?[0-9]{1,18}\s*", value) else float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if value - value == 0 else None
+
+
+def share(part: object, whole: object) -> float | None:
+    """What fraction of `whole` a `part` is; unknown when either is, or when there is nothing to share."""
+    some, all_of_it = number(part), number(whole)
+    return some / all_of_it if some is not None and all_of_it else None
+
+
 def _words(value: object) -> frozenset[str]:
     return frozenset(word for word in re.split(r"[,; ]+", value) if word) if isinstance(value, str) else frozenset()

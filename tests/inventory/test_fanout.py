@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import anyio
 import pytest
 
@@ -29,13 +31,14 @@ async def test_g19_each_failure_stays_beside_its_node(served: ServedApi) -> None
 
 @pytest.mark.anyio
 async def test_g19_nodes_are_asked_at_once_and_never_too_many(served: ServedApi) -> None:
-    arrived = 0
+    arrived, enough = 0, asyncio.Event()
 
     async def answer(_: Request) -> list[int]:
         nonlocal arrived
         arrived += 1
-        while arrived < 5:  # nobody is answered before five have asked
-            await anyio.sleep(0)
+        if arrived >= 5:
+            enough.set()
+        await enough.wait()  # nobody is answered before five have asked
         return []
 
     served.on("GET", "/nodes/{node}/qemu", answer)

@@ -153,8 +153,9 @@ def test_g38_g39_the_verdict_of_a_status(status: dict[str, Any], expected: TaskV
 
 
 def test_only_ok_and_warnings_count_as_done() -> None:
-    states = ("ok", "warnings", "failed", "unknown", "running")
-    assert [state for state in states if TaskVerdict(state).done] == ["ok", "warnings"]
+    ends = ("OK", "WARNINGS: 1", "job errors", "unexpected status", "")
+    assert [end for end in ends if verdict({"status": "stopped", "exitstatus": end}).done] == ["OK", "WARNINGS: 1"]
+    assert not verdict({"status": "running"}).done
 
 
 @pytest.mark.parametrize(
