@@ -27,7 +27,10 @@ _FLAGS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `pve-mcp` with these arguments; returns the exit status (0 done, 1 problems found, 2 cannot start, 130 interrupted)."""
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options, options.rest = parser.parse_known_args(argv)
+    if options.rest and options.command != "audit":  # which parses its own
+        parser.error(f"unrecognized arguments: {' '.join(options.rest)}")
     try:
         return _COMMANDS[options.command](options)
     except ProxmoxMcpError as exc:
@@ -49,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="pve-mcp",
         description="An MCP server that runs a Proxmox VE cluster. Without a command it serves over standard input and output.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"pve-mcp {__version__}")
     parser.add_argument("--demo", action="store_true", help="serve the embedded demo cluster instead of a real one (extra: demo)")
@@ -62,8 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("doctor", help="check configuration, connection, certificate, token and privileges")
     config = commands.add_parser("config", help="print the block to paste into a client's configuration")
     config.add_argument("client", choices=clients.NAMES, metavar="CLIENT", help=", ".join(clients.NAMES))
-    audit = commands.add_parser("audit", help="verify, show or export the audit record (audit --help)", add_help=False)
-    audit.add_argument("rest", nargs=argparse.REMAINDER)
+    commands.add_parser("audit", help="verify, show or export the audit record (audit --help)", add_help=False)
     return parser
 
 

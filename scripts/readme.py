@@ -1,12 +1,15 @@
-"""Writes the generated parts of README.md: roles, variables, tools. With --check, says whether they are up to date.
+"""Writes the generated parts of README.md: the role, variables, tools; with --transcript also what `pve-mcp try` prints.
 
-A generated part stands between `<!-- begin NAME -->` and `<!-- end NAME -->`.
+A generated part stands between `<!-- begin NAME -->` and `<!-- end NAME -->`. With --check nothing is written: the exit status says whether
+the parts are up to date.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from proxmox_mcp import privileges, registry
@@ -52,9 +55,19 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-def render(text: str) -> str:
-    """README with its generated parts made anew."""
-    for name, make in {"full role": full_role, "variables": variables, "tools": tools}.items():
+def transcript() -> str:
+    """The two answers of a real `pve-mcp try`."""
+    done = subprocess.run([sys.executable, "-m", "proxmox_mcp", "try"], capture_output=True, text=True, check=True, cwd=README.parent)
+    answers = done.stdout[done.stdout.index("\n> ") :].partition("\nNone of these machines")[0]
+    return f"```text{answers.rstrip()}\n```"
+
+
+ALWAYS: dict[str, Callable[[], str]] = {"full role": full_role, "variables": variables, "tools": tools}
+
+
+def render(text: str, parts: Mapping[str, Callable[[], str]] = ALWAYS) -> str:
+    """README with these generated parts made anew."""
+    for name, make in parts.items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         head, found, rest = text.partition(begin)
         old, ended, tail = rest.partition(end)
@@ -66,7 +79,7 @@ def render(text: str) -> str:
 
 def main() -> int:
     before = README.read_text(encoding="utf-8")
-    after = render(before)
+    after = render(before, {**ALWAYS, "transcript": transcript} if "--transcript" in sys.argv[1:] else ALWAYS)
     if "--check" in sys.argv[1:]:
         return int(before != after)
     README.write_text(after, encoding="utf-8")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -291,3 +294,19 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "fakepve", None)
     with pytest.raises(ConfigError, match=r"pve-mcp\[demo\]"):
         demo.require()
+
+
+def test_try_shows_what_readme_shows(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parent.parent
+    env = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", "proxmox_mcp", "try"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60)
+    shown = done.stdout
+    assert done.returncode == 0, shown + done.stderr
+    answers = [f"> {name}\n" + shown.split(f"> {name}\n")[1].split("\n\n")[0] for name in demo.CALLS]
+    transcript = (root / "README.md").read_text(encoding="utf-8").split("<!-- begin transcript -->")[1]
+    # the guests stand still; of the overview, which tells ages, the first line must do
+    assert answers[1] in transcript
+    assert answers[0].splitlines()[1] in transcript
+    assert json.loads(shown[shown.index("\n{") : shown.rindex("\n}") + 2])["mcpServers"]["proxmox"]["command"] == sys.executable
+    assert done.stderr == ""
