@@ -34,15 +34,16 @@ _NODE_SIDE = "openssl x509 -noout -fingerprint -sha256 -in /etc/pve/local/pve-ss
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: `ok`, `note` (works, worth knowing) or `problem`; `steps` say what to do."""
+    """One line: `ok`, `note` (works, worth knowing) or `problem`; `steps` say what to do, `paste` are lines for a node's shell."""
 
     state: Literal["ok", "note", "problem"]
     subject: str
     text: str
     steps: tuple[str, ...] = ()
+    paste: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "\n".join((f"{self.state:<8} {self.subject:<14} {self.text}", *(f"{'':<23} -> {step}" for step in self.steps)))
+        return "\n".join((f"{self.state:<8} {self.subject:<16} {self.text}", *(f"{'':<25} -> {step}" for step in self.steps)))
 
 
 def run(settings: Settings) -> int:
@@ -50,6 +51,9 @@ def run(settings: Settings) -> int:
     findings = asyncio.run(examine(settings, show=print))
     problems = sum(finding.state == "problem" for finding in findings)
     print(f"\n{problems or 'no'} problem{'' if problems == 1 else 's'} found")
+    for finding in findings:
+        if finding.paste:
+            print(f"\n{finding.text}\n", *finding.paste, sep="\n")
     return int(problems > 0)
 
 
@@ -63,7 +67,8 @@ async def examine(settings: Settings, *, show: Any = lambda finding: None) -> li
         fresh = list(new)
         findings.extend(fresh)
         for finding in fresh:
-            show(finding)
+            if not finding.paste:
+                show(finding)
         return all(finding.state != "problem" for finding in fresh)
 
     if not add(_configuration(settings)):
@@ -210,8 +215,9 @@ def _tools(settings: Settings, permissions: Permissions) -> Iterable[Finding]:
             yield Finding("problem", tool.name, f"cannot work: lacks {missing}")
     if lacking:
         lines = privileges.unlock(lacking, permissions, settings.user, settings.token_name)
-        say = "to unlock them, as root on a node (Proxmox VE 8 and 9), or leave them out with PROXMOX_READ_ONLY or PROXMOX_EXCLUDE_TOOLS:"
-        yield Finding("note", "privileges", say, tuple(lines))
+        say = "to unlock the rest, in a shell of a node as root (or leave it out: PROXMOX_READ_ONLY, PROXMOX_EXCLUDE_TOOLS):"
+        lines = privileges.unlock(lacking, permissions, settings.user, settings.token_name)
+        yield Finding("note", "privileges", say, paste=tuple(lines))
 
 
 def _needs(tool: Tool) -> tuple[Need, ...]:

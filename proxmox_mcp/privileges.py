@@ -67,7 +67,12 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "proxmox_list_vms": (_GUESTS,),
     "proxmox_get_vm_status": (_GUESTS,),
     "proxmox_vm_power": (_GUESTS, _need("/vms", "VM.PowerMgmt")),
-    "proxmox_resize_vm": (_GUESTS, _need("/vms", "VM.Config.CPU", part="cores"), _need("/vms", "VM.Config.Memory", part="memory")),
+    "proxmox_resize_vm": (
+        _GUESTS,
+        _need("/vms", "VM.Config.CPU", "VM.Config.Memory"),
+        _need("/vms", "VM.Config.CPU", part="cores"),
+        _need("/vms", "VM.Config.Memory", part="memory"),
+    ),
     "proxmox_create_vm": (
         *_NEW_GUEST,
         _need("/vms", "VM.Config.HWType"),
@@ -102,7 +107,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "proxmox_list_cluster_storage": (_STORES,),
     "proxmox_list_isos": (_STORES,),
     "proxmox_storage_config": (_need("/storage", "Datastore.Allocate"),),
-    "proxmox_list_disks": (_HOST,),
+    "proxmox_list_disks": (_NODES,),
     "proxmox_get_disk_smart": (_HOST,),
     "proxmox_list_lvm": (_HOST,),
     "proxmox_list_lvm_thin": (_HOST,),

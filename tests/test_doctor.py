@@ -127,6 +127,7 @@ async def test_the_token_is_only_sent_to_the_api_never_in_the_first_look(api: Se
 
 async def test_an_auditor_learns_which_tools_do_not_work_and_what_unlocks_them(api: ServedApi) -> None:
     api.on("GET", "/access/permissions", {"/": dict.fromkeys(AUDITOR, 1)})
+    api.tokens["mcp@pve!assistant"] = served_api.SECRET
     settings = replace(served_api.settings(api), user="mcp@pve", token_name="assistant")
     found = await examine(settings)
     (finding,) = found["proxmox_list_backups"]
@@ -135,14 +136,14 @@ async def test_an_auditor_learns_which_tools_do_not_work_and_what_unlocks_them(a
     assert "VM.Backup on /vms" in finding.text
     assert "proxmox_list_vms" not in found
     (unlock,) = found["privileges"]
-    assert unlock.steps[0].startswith("pveum role add McpExtra --privs ")
-    assert unlock.steps[1] == "pveum acl modify / --users mcp@pve --tokens 'mcp@pve!assistant' --roles McpExtra"
+    assert unlock.paste[0].startswith("pveum role add McpExtra --privs ")
+    assert unlock.paste[1] == "pveum acl modify / --users mcp@pve --tokens 'mcp@pve!assistant' --roles McpExtra"
 
 
 async def test_the_lines_really_unlock_every_tool(api: ServedApi) -> None:
     api.on("GET", "/access/permissions", {"/": dict.fromkeys(AUDITOR, 1)})
     (unlock,) = (await examine(served_api.settings(api)))["privileges"]
-    granted = unlock.steps[0].split("--privs ")[1].split(",")
+    granted = unlock.paste[0].split("--privs ")[1].split(",")
     api.on("GET", "/access/permissions", {"/": dict.fromkeys((*AUDITOR, *granted), 1)})
     found = await examine(served_api.settings(api))
     assert problems(found) == []
@@ -182,4 +183,9 @@ def test_the_exit_code_tells(api: ServedApi, tmp_path: Path) -> None:
     assert bad.returncode == 1
     assert "PROXMOX_TLS_FINGERPRINT=" in bad.stdout
     assert doctor_process(tmp_path).returncode == 1
+    api.on("GET", "/access/permissions", {"/": dict.fromkeys(AUDITOR, 1)})
+    narrow = doctor_process(tmp_path, **env, **trusted)
+    assert narrow.returncode == 1
+    # the end is what one pastes, and nothing else
+    assert [line.split()[:2] for line in narrow.stdout.splitlines()[-2:]] == [["pveum", "role"], ["pveum", "acl"]]
     assert served_api.SECRET not in good.stdout + bad.stdout + good.stderr + bad.stderr
