@@ -4,15 +4,17 @@
         http = HttpClient(settings(api))
 
 Members are pve1, pve2, ...; guests 100, 101, ... (every fourth a container, every fifth stopped), one after the other on the nodes.
+Changes are recorded and answered as the real API answers them, but change nothing: see tests/cluster/changes.py.
 `rights` is what GET /access/permissions tells the token: ADMIN, AUDITOR, ONE_GUEST, NO_RIGHTS or any table of that shape.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tests.cluster.changes import Changes
 from tests.cluster.disks import Disks
 from tests.cluster.guests import Guests
 from tests.cluster.nodes import Nodes
@@ -54,8 +56,10 @@ class ServedCluster(ServedApi):
         self.rights = rights
         self.version = version
         self.clustered = len(world.nodes) > 1 if clustered is None else clustered
+        self.changes_end_as = "OK"
+        self.changes_log: Sequence[str] = ()
         self._cluster_wide()
-        for part in (Nodes, Storages, Disks, Guests):
+        for part in (Nodes, Storages, Disks, Guests, Changes):
             part(self)
 
     # --- permissions, as GET /access/permissions would have them
