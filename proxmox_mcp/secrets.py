@@ -123,7 +123,10 @@ def _mark(match: re.Match[str]) -> str:
 
 
 _SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----BEGIN))*"), _mark),
+    (
+        re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----))*(?:-----END [A-Z0-9 ]*PRIVATE KEY-----)?"),
+        _mark,
+    ),
     (re.compile(r"(PVEAPIToken(?:=|%3D|\s+)[^\s=%,;]+(?:%(?!3D)[0-9A-F]{2}[^\s=%,;]*)*(?:=|%3D))[^\s,;&\"'<>]+", re.I), _mark_rest),
     (re.compile(r"\b((?:proxy-)?authorization\b\W{1,4}(?:bearer|basic|digest)\s+)[^\s,;\"'<>]+", re.I), _mark_rest),
     (re.compile(r"\b([Bb]earer\s+)[A-Za-z0-9._~+/=-]{8,}"), _mark_rest),
@@ -131,7 +134,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"(://[^\s/@:\"'<>]*:)[^\s/@\"'<>]+(?=@)"), _mark_rest),
     (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2id?|pbkdf2[\w-]*|scrypt)\$[./A-Za-z0-9$=,+-]{8,}"), _mark),
     # name=value anywhere; "name": "value"; name: value only at the start of a line or string, for prose says "set user password: failed"
-    (re.compile(rf"({_NAME}[ \t]*(?:=|%3D)[ \t]*)(?!\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
+    (re.compile(rf"({_NAME}[ \t]*(?:=|%3D)[ \t]*)(?!\*\*\*|PVEAPIToken\S+(?:=|%3D)\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
     (re.compile(rf"({_NAME}\\?[\"'][ \t]*:[ \t]*)(?!.?\*\*\*)" + _QUOTED + ")", re.I), _keep_name_and_quote),
     (
         re.compile(rf"((?:^|[\"'{{]|\\n)[ \t-]*[\w.-]{{0,40}}?{_NAME}[ \t]*:[ \t]+)(?!\*\*\*)" + _QUOTED + _BARE, re.I | re.M),

@@ -38,7 +38,7 @@ VARIABLES: tuple[Variable, ...] = (
         ("TIMEOUT", "Seconds for one request.", "30", ""),
         ("MAX_CONCURRENCY", "Requests under way at the same time.", "8", ""),
         ("PROXY", "Proxy for the API, http://[user:password@]host:port; proxies of the environment are not used.", "none", ""),
-        ("ENV_FILE", "The .env file to read, instead of the ones looked for.", "searched", ""),
+        ("ENV_FILE", "The .env file to read instead of the ones looked for; only the environment can say this.", "searched", ""),
     ),
     *_group(
         "Safety",

@@ -1,0 +1,220 @@
+"""What must never be shown, and what must stay readable beside it."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proxmox_mcp import secrets
+from proxmox_mcp.secrets import MARK, Known, mask_argv, mask_params, mask_text
+
+CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "pve" / "captures.json"
+UUID = "00000000-1111-4222-8333-444444444444"
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\nAAAA/+==\n-----END OPENSSH PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password", "cipassword", "Password", "confirmation-password", "secret", "token", "apitoken", "token-secret", "token_value",
+        "ticket",
+        "keyring", "encryption-key", "ssh-private-key", "client-key", "private_key", "key", "keys", "otp", "passphrase", "api-key",
+        "bind_password",
+        "CSRFPreventionToken", "vncticket", "credentials",
+    ],
+)  # fmt: skip
+def test_parameters_that_are_masked(name: str) -> None:
+    assert mask_params({name: "geheim"}) == {name: MARK}
+    assert mask_params({name: ["geheim", 1]}) == {name: MARK}
+    assert mask_params({name: None}) == {name: None}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tokenid", "root@pam!mcp"), ("token-name", "mcp"), ("userid", "root@pam"), ("vmid", 101), ("name", "web"), ("delete",
+        "cipassword"),
+        ("crypted", 1), ("keyboard", "de"), ("master-pubkey", "AAAA"), ("fingerprint", "AB:CD"), ("password", True), ("keep", {"a": 1}),
+        ("net0", "virtio=AA:BB,bridge=vmbr0"), ("tags", "a;b"), ("onboot", False), ("key_path", "/root/.ssh/id"), ("token_file", "/x"),
+    ],
+)  # fmt: skip
+def test_parameters_that_stay(name: str, value: object) -> None:
+    assert mask_params({name: value}) == {name: value}
+
+
+def test_parameters_inside_parameters() -> None:
+    params = {
+        "target": {"host": "pve9", "password": "geheim"},
+        "endpoint": f"host=pve9,apitoken=PVEAPIToken=root@pam!x={UUID},fingerprint=AB",
+    }
+    assert mask_params(params) == {
+        "target": {"host": "pve9", "password": MARK},
+        "endpoint": f"host=pve9,apitoken=PVEAPIToken=root@pam!x={MARK},fingerprint=AB",
+    }
+    assert mask_params({"list": [f"password={UUID}", 5]}) == {"list": [f"password={MARK}", 5]}
+
+
+def test_public_ssh_keys_are_public_but_short() -> None:
+    key = quote("ssh-ed25519 " + "A" * 68 + " me@example")
+    shown = mask_params({"sshkeys": key})["sshkeys"]
+    assert shown.startswith("ssh-ed25519%20AAA")
+    assert len(shown) < 60
+
+
+def test_masking_leaves_the_request_alone() -> None:
+    params = {"password": "geheim", "nested": {"token": "x"}}
+    mask_params(params)
+    assert params == {"password": "geheim", "nested": {"token": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("shown", "masked"),
+    [
+        (f"Authorization: PVEAPIToken=ops@pve!mcp={UUID}", f"Authorization: PVEAPIToken=ops@pve!mcp={MARK}"),
+        (f"PVEAPIToken ops@pve!mcp={UUID}, next", f"PVEAPIToken ops@pve!mcp={MARK}, next"),
+        (f"PVEAPIToken%3Dops%40pve%21mcp%3D{UUID}&x=1", f"PVEAPIToken%3Dops%40pve%21mcp%3D{MARK}&x=1"),
+        ("password=geheim&user=x", f"password={MARK}&user=x"),
+        ("PGPASSWORD=geheim psql", f"PGPASSWORD={MARK} psql"),
+        ("PROXMOX_TOKEN_VALUE=abc", f"PROXMOX_TOKEN_VALUE={MARK}"),
+        ("PROXMOX_AUDIT_HMAC_KEY=abc", f"PROXMOX_AUDIT_HMAC_KEY={MARK}"),
+        ("MYSQL_PWD=geheim", f"MYSQL_PWD={MARK}"),
+        ('password="two words" x', f'password="{MARK}" x'),
+        ("password='two words' x", f"password='{MARK}' x"),
+        ('{"password":"a\\"b, c","x":1}', f'{{"password":"{MARK}","x":1}}'),
+        ('"{\\"token\\":\\"abc def\\",\\"x\\":1}"', f'"{{\\"token\\":\\"{MARK}\\",\\"x\\":1}}"'),
+        ("{'secret': 'abc'}", f"{{'secret': '{MARK}'}}"),
+        ("cipassword: geheim\nuser: x", f"cipassword: {MARK}\nuser: x"),
+        ("  - passwd: geheim", f"  - passwd: {MARK}"),
+        ("X-Auth-Token: abcdef", f"X-Auth-Token: {MARK}"),
+        ("Authorization: Bearer abc.def", f"Authorization: Bearer {MARK}"),
+        ("Authorization: Basic dXNlcjpwdw==", f"Authorization: Basic {MARK}"),
+        ("used bearer eyJhbGciOi.J9 there", f"used bearer {MARK} there"),
+        ("PVEAuthCookie=PVE:root@pam:65F0AAAA::c2lnbmF0dXJl+/==", f"PVEAuthCookie=PVE:root@pam:65F0AAAA:{MARK}"),
+        ("https://user:geheim@host/x", f"https://user:{MARK}@host/x"),
+        ("root:$6$salt$abcdefghijklmnop/.:19000:0", f"root:{MARK}:19000:0"),
+        ("$y$j9T$abc$defghijk", MARK),
+        (f"before\n{KEY}\nafter", f"before\n{MARK}\nafter"),
+        (KEY[:60], MARK),
+        (json.dumps({"k": KEY}), json.dumps({"k": MARK})),
+        ("curl --token abc --x", f"curl --token {MARK} --x"),
+        ("restic --password-file f --repo-password geheim", f"restic --password-file f --repo-password {MARK}"),
+    ],
+)
+def test_text_that_is_masked(shown: str, masked: str) -> None:
+    assert mask_text(shown) == masked
+    assert mask_text(masked) == masked
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "no such token 'mcp' for user 'ops@pve'",
+        "invalid token value!",
+        "Agent error: child process has failed to set user password: failed to exec 'chpasswd': No such file or directory",
+        "Permission check failed (/access/realm/pve, Realm.AllocateUser)",
+        "tokenid=mcp expire=0 privsep=1",
+        "https://pve.lab:8006/api2/json",
+        "local:iso/debian-13.iso key: none",
+        "UPID:pve1:00000B79:00073E5A:6B0E2E8D:vzdestroy:363:root@pam!mcp:",
+        "keyboard=de token",
+        "$5 and $100",
+        "the password of this user has expired",
+    ],
+)
+def test_text_that_stays(plain: str) -> None:
+    assert mask_text(plain) == plain
+
+
+def test_proxmox_words_survive_the_masks() -> None:
+    if not CAPTURES.is_file():
+        pytest.skip("needs ../shared/pve/captures.json")
+    for exchange in json.loads(CAPTURES.read_text()):
+        answer = exchange.get("answer")
+        message = answer.get("message") if isinstance(answer, dict) else None
+        for said in (exchange["reason"], message or ""):
+            assert mask_text(said) == said
+
+
+@given(st.text(min_size=6, max_size=40), st.text(max_size=30), st.text(max_size=30))
+def test_a_known_secret_is_replaced_in_every_spelling(secret: str, before: str, after: str) -> None:
+    known = Known()
+    known.add(secret)
+    if len(secret.strip()) < 6:
+        return
+    for spelled in (secret, quote(secret, safe="", errors="replace"), quote_plus(secret, errors="replace"), json.dumps(secret)[1:-1]):
+        shown = known.mask(f"{before} {spelled} {after}")
+        assert spelled not in shown or spelled in f"{before} {MARK} {after}"
+
+
+def test_short_secrets_are_replaced_only_where_they_stand_alone() -> None:
+    known = Known()
+    known.add("root1")
+    known.add("pw")
+    known.add("")
+    assert known.mask("root1 groot1 root12 (root1) pw") == f"{MARK} groot1 root12 ({MARK}) pw"
+
+
+def test_the_longer_secret_wins() -> None:
+    known = Known()
+    known.add("geheim")
+    known.add("geheim-und-mehr")
+    assert known.mask("x=geheim-und-mehr y=geheim") == f"x={MARK} y={MARK}"
+
+
+def test_registered_secrets_are_masked_everywhere() -> None:
+    secrets.register("Gr8-Secret&Value")
+    assert mask_text("saw Gr8-Secret&Value and Gr8-Secret%26Value") == f"saw {MARK} and {MARK}"
+    assert mask_argv(["echo", "Gr8-Secret&Value"]) == ["echo", MARK]
+    assert mask_params({"description": "Gr8-Secret&Value"}) == {"description": MARK}
+
+
+@pytest.mark.parametrize(
+    ("argv", "shown"),
+    [
+        (["pct", "exec", "205", "--", "id"], ["pct", "exec", "205", "--", "id"]),
+        (["x", "--password", "geheim", "y"], ["x", "--password", MARK, "y"]),
+        (["x", "--password=geheim"], ["x", f"--password={MARK}"]),
+        (["x", "--repo-token", "geheim"], ["x", "--repo-token", MARK]),
+        (["/usr/bin/sshpass", "-p", "geheim", "ssh", "h"], ["/usr/bin/sshpass", "-p", MARK, "ssh", "h"]),
+        (["mysql", "-pgeheim", "db"], ["mysql", f"-p{MARK}", "db"]),
+        (["curl", "-u", "me:geheim", "https://x"], ["curl", "-u", MARK, "https://x"]),
+        (["sh", "-c", "PGPASSWORD=geheim psql"], ["sh", "-c", f"PGPASSWORD={MARK} psql"]),
+        (["x", "--password-file", "/etc/pw"], ["x", "--password-file", "/etc/pw"]),
+        ([], []),
+    ],
+)
+def test_command_lines(argv: list[str], shown: list[str]) -> None:
+    assert mask_argv(argv) == shown
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "a",
+        "password ",
+        "password=",
+        "-----BEGIN PRIVATE KEY-----",
+        "://a:b",
+        "PVE:a@",
+        "PVEAPIToken=a",
+        "--a-",
+        'token=\\"',
+        "token='",
+        "$6$",
+        "%21",
+    ],
+)
+def test_masking_is_linear(unit: str) -> None:
+    def spent(length: int) -> float:
+        start = time.process_time()
+        mask_text(unit * (length // len(unit)))
+        return time.process_time() - start
+
+    spent(10_000)
+    assert spent(400_000) < 3
