@@ -34,13 +34,30 @@ def environment(env_file: Path | None) -> dict[str, str]:
     return {"PROXMOX_ENV_FILE": str(env_file.resolve())} if env_file else dict(PLACEHOLDERS)
 
 
-def block(client: str, env: Mapping[str, str], *, python: str = "", platform: str = "", home: Path | None = None) -> Block:
+def starting(python: str = "", *, installed: bool | None = None) -> list[str]:
+    """The command that starts this server in any directory, without ever importing from that directory: editors start it in a project's."""
+    python = python or sys.executable
+    if _installed() if installed is None else installed:
+        return [python, "-P", "-m", "proxmox_mcp"]
+    return [python, str(Path(__file__).resolve().parent.parent / "proxmox_mcp.py")]
+
+
+def _installed() -> bool:
+    from importlib import metadata
+
+    try:
+        metadata.distribution("pve-mcp")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def block(client: str, env: Mapping[str, str], *, command: list[str] | None = None, platform: str = "", home: Path | None = None) -> Block:
     """The block for one of NAMES.
 
-    `python` is the interpreter that runs the server, by default the running one; `platform` as in sys.platform; `home` the home directory.
+    `command` starts the server, by default `starting()`; `platform` as in sys.platform; `home` the home directory.
     """
-    python, platform, home = python or sys.executable, platform or sys.platform, home or Path.home()
-    command = [python, "-m", "proxmox_mcp"]
+    command, platform, home = command or starting(), platform or sys.platform, home or Path.home()
     if client == "claude-desktop":
         where = (f"Paste into {_claude_desktop(platform, home)}", "(merge with what is there), then quit and start Claude Desktop again.")
         return Block(_json({"mcpServers": {SERVER: _entry(command, env)}}), where)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from proxmox_mcp import clients
+from proxmox_mcp import __version__, clients
 
 WINDOWS_PYTHON = r"C:\Users\Anna Arbor\venv\Scripts\python.exe"
 HOME = Path("/home/anna")
@@ -20,15 +22,16 @@ def test_json_clients_get_a_server_entry_that_starts_this_interpreter(client: st
     entry = json.loads(clients.block(client, clients.environment(None)).text)["mcpServers"]["proxmox"]
     assert entry["command"] == sys.executable
     assert Path(entry["command"]).is_absolute()
-    assert entry["args"] == ["-m", "proxmox_mcp"]
+    assert [entry["command"], *entry["args"]] == clients.starting()
     assert entry["env"] == clients.PLACEHOLDERS
 
 
 @pytest.mark.parametrize("client", clients.NAMES)
 def test_windows_paths_survive_the_clients_own_parser(client: str) -> None:
-    text = clients.block(client, {}, python=WINDOWS_PYTHON, platform="win32", home=HOME).text
+    command = clients.starting(WINDOWS_PYTHON, installed=True)
+    text = clients.block(client, {}, command=command, platform="win32", home=HOME).text
     if client == "claude-code":
-        assert f'-- "{WINDOWS_PYTHON}" -m proxmox_mcp' in text
+        assert f'-- "{WINDOWS_PYTHON}" -P -m proxmox_mcp' in text
         return
     body = json.loads(text)
     servers = body["servers"] if client == "vscode" else body["mcpServers"]
@@ -63,10 +66,12 @@ def test_vscode_asks_for_the_secret_instead_of_storing_it() -> None:
 
 
 def test_claude_code_is_one_command_line_that_a_shell_reads_back() -> None:
-    line = shlex.split(clients.block("claude-code", {"PROXMOX_HOST": "pve one"}, python="/opt/a b/python", platform="linux").text)
+    line = shlex.split(
+        clients.block("claude-code", {"PROXMOX_HOST": "pve one"}, command=["/opt/a b/python", "x.py"], platform="linux").text
+    )
     assert line[:5] == ["claude", "mcp", "add", "--scope", "user"]
     assert line[line.index("-e") + 1] == "PROXMOX_HOST=pve one"
-    assert line[line.index("--") + 1 :] == ["/opt/a b/python", "-m", "proxmox_mcp"]
+    assert line[line.index("--") + 1 :] == ["/opt/a b/python", "x.py"]
     # the name comes before -e, which takes as many values as it can get
     assert line.index("proxmox") < line.index("-e")
 
@@ -78,6 +83,16 @@ def test_with_an_env_file_in_use_no_value_is_copied(tmp_path: Path) -> None:
     assert env == {"PROXMOX_ENV_FILE": str(env_file.resolve())}
     body = json.loads(clients.block("vscode", env).text)
     assert "inputs" not in body
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_server_starts_in_a_directory_that_tries_to_pass_for_it(tmp_path: Path, installed: bool) -> None:
+    for name in ("proxmox_mcp", "mcp", "pydantic"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from the working directory')")
+    env = {**os.environ, "PYTHONPATH": str(Path(clients.__file__).parent.parent) if installed else ""}
+    command = [*clients.starting(installed=installed), "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60)
+    assert done.stdout == f"pve-mcp {__version__}\n", done.stderr
 
 
 def test_an_interpreter_in_uvs_cache_is_recognised() -> None:

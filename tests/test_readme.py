@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 from pathlib import Path
@@ -82,14 +83,12 @@ def test_the_lines_for_backups_are_those_of_the_table() -> None:
 
 def test_the_client_blocks_have_the_shape_that_config_prints() -> None:
     env = {"PROXMOX_ENV_FILE": "/home/anna/.config/pve-mcp/.env"}
-    python = "/home/anna/.local/share/pve-mcp/bin/python"
-    code = clients.block("claude-code", env, python=python, platform="linux").text
+    command = clients.starting("/home/anna/.local/share/pve-mcp/bin/python", installed=True)
+    code = clients.block("claude-code", env, command=command, platform="linux").text
     assert code in README
-    import json
-
     shown = [json.loads(block) for block in fenced("json")]
-    assert json.loads(clients.block("claude-desktop", env, python=python).text) in shown
-    assert json.loads(clients.block("vscode", clients.PLACEHOLDERS, python=python).text) in shown
+    assert json.loads(clients.block("claude-desktop", env, command=command).text) in shown
+    assert json.loads(clients.block("vscode", clients.PLACEHOLDERS, command=command).text) in shown
 
 
 def test_the_transcript_shows_both_calls() -> None:

@@ -142,7 +142,7 @@ def show() -> int:
 async def _show() -> int:
     from mcp import Client, StdioServerParameters
 
-    command = [sys.executable, "-m", "proxmox_mcp", "--demo"]
+    command = [*clients.starting(), "--demo"]
     print(f"Starting the server on a demo cluster, as a client would:\n  {' '.join(command)}", flush=True)
     failed = False
     try:
