@@ -28,9 +28,10 @@ _FLAGS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `pve-mcp` with these arguments; returns the exit status (0 done, 1 problems found, 2 cannot start, 130 interrupted)."""
     parser = _parser()
-    options, options.rest = parser.parse_known_args(argv)
-    if options.rest and options.command != "audit":  # which parses its own
-        parser.error(f"unrecognized arguments: {' '.join(options.rest)}")
+    options, rest = parser.parse_known_args(argv)
+    if rest and options.command != "audit":  # which parses its own
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    options.rest = rest
     try:
         return _COMMANDS[options.command](options)
     except ProxmoxMcpError as exc:
