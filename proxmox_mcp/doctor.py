@@ -115,6 +115,9 @@ async def _member(settings: Settings, member: Member) -> list[Finding]:
         presented = await tls.fetch_fingerprint(member, _PATIENCE)
         error = tls.certificate_error(exc, member, presented, "TLS handshake")
         return [Finding("problem", name, error.what.removeprefix(f"Cannot connect to {name}: "), (error.hint,))]
+    except ssl.SSLError as exc:
+        step = "Proxmox speaks TLS on port 8006: check PROXMOX_HOST and PROXMOX_PORT"
+        return [Finding("problem", name, f"something answers, but no TLS: {exc.reason or exc}", (step,))]
     except (OSError, TimeoutError) as exc:
         why = f"no answer in {_PATIENCE:g} s" if isinstance(exc, TimeoutError) else str(exc.strerror or exc)
         steps = ("check PROXMOX_HOST and PROXMOX_PORT, that the node is up, and that no firewall stands between",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import subprocess
@@ -71,6 +72,29 @@ async def test_a_member_that_does_not_answer_is_named_and_the_next_is_used(api: 
     assert found[str(dead)][0].state == "problem"
     assert "cannot connect" in found[str(dead)][0].text
     assert found["token"][0].state == "ok"
+
+
+async def test_what_answers_without_tls_is_named(api: ServedApi) -> None:
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    member = Member("127.0.0.1", server.sockets[0].getsockname()[1])
+    try:
+        (finding,) = (await examine(replace(served_api.settings(api), members=(member,))))[str(member)]
+    finally:
+        server.close()
+    assert finding.state == "problem"
+    assert "no TLS" in finding.text
+
+
+async def test_behind_a_proxy_only_the_api_is_asked(api: ServedApi) -> None:
+    settings = replace(served_api.settings(api), proxy="http://127.0.0.1:9")
+    found = await examine(settings)
+    assert found[str(settings.members[0])][0].state == "note"
+    assert found["token"][0].state == "problem"
+    assert api.requests == []
 
 
 async def test_a_certificate_that_is_not_trusted_comes_with_its_fingerprint_to_pin(api: ServedApi) -> None:
