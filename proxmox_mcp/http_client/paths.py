@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,6 @@ _ARGUMENT_AFTER = {
     "zfs": "pool", "backup": "job id", "pools": "pool", "resources": "resource id", "rules": "rule", "users": "user", "ipset": "ipset",
 }  # fmt: skip
 _FORBIDDEN = re.compile(r"[/?#%\s]")
-_CIDR = re.compile(r"[0-9A-Fa-f.:]{2,45}/[0-9]{1,3}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,127}")
 _LIST_SEPARATORS = re.compile(r"[,;\s\0]")
 
@@ -56,9 +56,7 @@ def path_of(parts: Sequence[str | int]) -> str:
             raise InvalidArgument(argument, f"it has {len(part)} characters, {MAX_PART} are allowed")
         if i == last and i and parts[i - 1] == "content":
             _check_volume(part)
-        elif i == last and i > 1 and parts[i - 2] == "ipset" and _CIDR.fullmatch(part):
-            pass
-        else:
+        elif not (i == last and i > 1 and parts[i - 2] == "ipset" and _is_cidr(part)):
             _check_part(argument, part)
         encoded.append(quote(part, safe=":@!"))
     return "/" + "/".join(encoded)
@@ -79,8 +77,15 @@ def _check_volume(volume: str) -> None:
         raise InvalidArgument("volume", f"{_shown(volume)} has invisible or control characters")
     if any(character in volume for character in "?#%\\"):
         raise InvalidArgument("volume", f"{_shown(volume)} contains a character that no volume id has")
-    if any(segment in ("", ".", "..") for segment in volume.split("/")):
+    if any(segment in ("", ".", "..") for segment in re.split("[/:]", volume)):
         raise InvalidArgument("volume", f"{_shown(volume)} has an empty or relative segment")
+
+
+def _is_cidr(part: str) -> bool:
+    try:
+        return bool(ipaddress.ip_interface(part)) and "%" not in part
+    except ValueError:
+        return False
 
 
 def _shown(value: str) -> str:

@@ -1,0 +1,222 @@
+"""What may stand in a path or a parameter, and that nothing else ever leaves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from proxmox_mcp.errors import InvalidArgument
+from proxmox_mcp.http_client import HttpClient, Repeat, encode, path_of
+from tests.served_api import settings
+
+UPID = r"UPID:pve1:00000B79:00073E5A:6B0E2E8D:vzdestroy:3\x2d6:root@pam!mcp:"
+
+
+@pytest.mark.parametrize(
+    ("parts", "path"),
+    [
+        (("version",), "/version"),
+        (("nodes", "pve1", "qemu", 101, "status", "current"), "/nodes/pve1/qemu/101/status/current"),
+        (
+            ("nodes", "pve1", "tasks", UPID, "log"),
+            "/nodes/pve1/tasks/UPID:pve1:00000B79:00073E5A:6B0E2E8D:vzdestroy:3%5Cx2d6:root@pam!mcp:/log",
+        ),
+        (
+            ("nodes", "pve1", "storage", "local", "content", "local:iso/debian 13 (ü).iso"),
+            "/nodes/pve1/storage/local/content/local:iso%2Fdebian%2013%20%28%C3%BC%29.iso",
+        ),
+        (("cluster", "firewall", "ipset", "lan", "10.0.0.0/24"), "/cluster/firewall/ipset/lan/10.0.0.0%2F24"),
+        (("cluster", "ha", "resources", "vm:101"), "/cluster/ha/resources/vm:101"),
+        (("access", "users", "ops+x@pve"), "/access/users/ops%2Bx@pve"),
+        (("a" * 512,), "/" + "a" * 512),
+    ],
+)
+def test_paths(parts: tuple[str | int, ...], path: str) -> None:
+    assert path_of(parts) == path
+
+
+HOSTILE = [
+    "", ".", "..", "../x", "x/../y", "a/b", "x?y", "x#y", "%2f", "a%00", "a\x00", "a\r\nHost: x", "a\tb", "a b", "a\x7f", "a\x1b[0m",
+    "pve\u0456",
+    "ｐｖｅ", "a\u200b", "a\u202e", "a\U000e0041", "\ud800", "a" * 513, "a..b", "\ufeffpve1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize(
+    ("before", "after", "argument"),
+    [
+        (("nodes",), ("status",), "node"),
+        (("nodes", "pve1", "qemu"), ("config",), "vmid"),
+        (("nodes", "pve1", "storage"), ("status",), "storage"),
+        (("nodes", "pve1", "tasks"), ("log",), "upid"),
+        (("nodes", "pve1", "qemu", 101, "snapshot"), (), "snapname"),
+        (("nodes", "pve1", "disks", "zfs"), (), "pool"),
+        ((), ("x",), "path"),
+    ],
+)
+def test_hostile_parts_are_refused_by_the_argument_they_came_as(
+    value: str, before: tuple[Any, ...], after: tuple[Any, ...], argument: str
+) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        path_of((*before, value, *after))
+    assert caught.value.argument == argument
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "volume",
+    ["", "..", "local:../x", "local:iso/../../etc/passwd", "local:iso//x", "/etc/passwd", "local:iso/", "local:iso/x?y", "local:iso/x#y",
+    "local:%2e", "a\\b",
+     "local:iso/a\nb", "local:iso/a\u200bb", "local:iso/a\u202eb", "x" * 513],
+)  # fmt: skip
+def test_volume_ids_are_checked_by_segment(volume: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        path_of(("nodes", "pve1", "storage", "local", "content", volume))
+    assert caught.value.argument == "volume"
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/24/x", "../24", "x/24", "10.0.0.0/2444", "/24"])
+def test_a_cidr_is_one_or_refused(cidr: str) -> None:
+    with pytest.raises(InvalidArgument):
+        path_of(("cluster", "firewall", "ipset", "lan", cidr))
+
+
+@pytest.mark.parametrize("part", [None, True, 1.5, b"pve1", -1, ["pve1"]])
+def test_only_text_and_numbers_are_parts(part: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        path_of(("nodes", part))
+    with pytest.raises(InvalidArgument):
+        path_of(())
+
+
+def test_slashes_only_in_the_last_part_after_content() -> None:
+    with pytest.raises(InvalidArgument):
+        path_of(("nodes", "pve1", "storage", "local", "content", "local:iso/x.iso", "more"))
+    with pytest.raises(InvalidArgument):
+        path_of(("content", "x", "local:iso/x.iso"))
+
+
+@pytest.mark.parametrize(
+    ("params", "encoded"),
+    [
+        ({}, ""),
+        ({"a": None, "b": [], "c": "", "d": 0}, "c=&d=0"),
+        ({"on": True, "off": False}, "on=1&off=0"),
+        ({"n": 1.5, "m": 2.0, "big": 1e22, "small": 1e-7, "neg": -3}, "n=1.5&m=2&big=10000000000000000000000&small=0.0000001&neg=-3"),
+        ({"vmid": [101, 205], "t": ("a", "b")}, "vmid=101%2C205&t=a%2Cb"),
+        ({"s": {"b", "a"}}, "s=a%2Cb"),
+        ({"command": Repeat(["ls", "-l", "a b"])}, "command=ls&command=-l&command=a%20b"),
+        ({"net0": "virtio=AA:BB,bridge=vmbr0"}, "net0=virtio%3DAA%3ABB%2Cbridge%3Dvmbr0"),
+        ({"d": "a;b=c+d&e\nf é %41 ~"}, "d=a%3Bb%3Dc%2Bd%26e%0Af%20%C3%A9%20%2541%20~"),
+        ({"remove-x_y.z": 1}, "remove-x_y.z=1"),
+    ],
+)
+def test_parameters(params: dict[str, Any], encoded: str) -> None:
+    assert encode(params) == encoded
+
+
+@pytest.mark.parametrize(
+    ("params", "argument"),
+    [
+        ({"a": "x\0y"}, "a"),
+        ({"a": "\ud800"}, "a"),
+        ({"a": float("nan")}, "a"),
+        ({"a": float("inf")}, "a"),
+        ({"a": b"x"}, "a"),
+        ({"a": {"b": 1}}, "a"),
+        ({"a": object()}, "a"),
+        ({"a": ["x,y"]}, "a"),
+        ({"a": ["x;y"]}, "a"),
+        ({"a": ["x y"]}, "a"),
+        ({"a": [""]}, "a"),
+        ({"a": [None]}, "a"),
+        ({"a": Repeat([["x"]])}, "a"),  # type: ignore[list-item]
+        ({"a=b": 1}, "a=b"),
+        ({"a&b": 1}, "a&b"),
+        ({"": 1}, ""),
+    ],
+)
+def test_parameters_that_could_not_arrive_unchanged(params: dict[str, Any], argument: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        encode(params)
+    assert caught.value.argument == argument
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z][a-z0-9-]{0,10}", fullmatch=True), st.text(max_size=30), max_size=4))
+def test_text_arrives_unchanged(params: dict[str, str]) -> None:
+    try:
+        encoded = encode(params)
+    except InvalidArgument:
+        assert any("\0" in v or any("\ud800" <= c <= "\udfff" for c in v) for v in params.values())
+        return
+    assert dict(parse_qsl(encoded, keep_blank_values=True)) == params
+    assert ";" not in encoded
+
+
+class Recorder(httpx.AsyncBaseTransport):
+    def __init__(self) -> None:
+        self.targets: list[bytes] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.targets.append(request.url.raw_path)
+        return httpx.Response(200, json={"data": None})
+
+
+@pytest.fixture
+async def recorded() -> AsyncIterator[tuple[HttpClient, Recorder]]:
+    recorder = Recorder()
+    client = HttpClient(settings(members=served_members()), transport=recorder)
+    yield client, recorder
+    await client.close()
+
+
+def served_members() -> Any:
+    from proxmox_mcp.config import Member
+
+    return (Member("pve.test", 8006),)
+
+
+VALUES = st.one_of(
+    st.text(max_size=30),
+    st.text("./?#%\\\r\n\0 \t;&=+:@!abc\u200b\u202e", max_size=12),
+    st.sampled_from(HOSTILE),
+    st.integers(-5, 10**12),
+)
+
+
+@pytest.mark.anyio
+@hypothesis_settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=VALUES, place=st.sampled_from(["node", "vmid", "storage", "upid", "snapname", "volume", "last"]), write=st.booleans())
+async def test_hostile_values_never_leave(recorded: tuple[HttpClient, Recorder], value: Any, place: str, write: bool) -> None:
+    """Either it is refused before any request, or it arrives as the one path part it was meant to be."""
+    client, recorder = recorded
+    parts: tuple[Any, ...] = {
+        "node": ("nodes", value, "status"),
+        "vmid": ("nodes", "pve1", "qemu", value, "config"),
+        "storage": ("nodes", "pve1", "storage", value, "status"),
+        "upid": ("nodes", "pve1", "tasks", value, "log"),
+        "snapname": ("nodes", "pve1", "lxc", 205, "snapshot", value),
+        "volume": ("nodes", "pve1", "storage", "local", "content", value),
+        "last": ("cluster", value),
+    }[place]
+    recorder.targets.clear()
+    before = client.sent
+    try:
+        await (client.send("POST", parts, {}) if write else client.get(*parts))
+    except InvalidArgument:
+        assert recorder.targets == []
+        assert client.sent == before
+        return
+    (target,) = recorder.targets
+    path = target.decode("ascii").removeprefix("/api2/json/")
+    assert [unquote(part) for part in path.split("/")] == [str(part) for part in parts]
+    assert "/" not in str(value) or (place == "volume" and ".." not in str(value).split("/"))
+    assert not set("?#%\r\n\0\u200b\u202e") & set(str(value))
