@@ -51,7 +51,9 @@ class Answer:
     columns: tuple[Column, ...] = ()  # of rows, or of the record's values that want a kind
     order: tuple[str, ...] = ()  # sort key of rows, "-x" descending, unknown last; must be unique as a whole: cursors stand on it
     filters: Mapping[str, Any] = field(default_factory=dict)  # what narrowed the list; shown, and part of the cursor
-    record: Mapping[str, Any] | None = None
+    beyond: int | None = None  # set when `rows` are only what follows the call's cursor: how many more follow these and were not read
+    record: Mapping[str, Any] | None = None  # beside rows: what holds for the list as a whole
+    kinds: Mapping[str, Kind] = field(default_factory=dict)  # of the record's values, where `columns` are those of the rows
     lines: tuple[str, ...] = ()  # our own words, a line each (names in them come from guests all the same: they are cleaned)
     text: str | None = None
     text_source: str = ""  # where the text comes from: "task log", "output of pve1"
@@ -143,4 +145,5 @@ class Plan:
     obstacles: tuple[str, ...] = ()  # certain refusals found beforehand; with any, nothing runs
     doubts: tuple[str, ...] = field(default=(), compare=False)  # what could not be checked; shown, does not stop
     notes: tuple[str, ...] = field(default=(), compare=False)  # remarks for the preview and the answer
+    otherwise: tuple[str, ...] = field(default=(), compare=False)  # remarks for the preview and for any answer but "done"
     conclude: Conclude | None = field(default=None, compare=False)

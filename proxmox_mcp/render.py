@@ -76,21 +76,31 @@ def _list(answer: Answer, view: View) -> str:
             break
         lines.append(line)
     end = start + len(lines)
-    more = cursors.encode(view.tool, answer.filters, key(rows[end - 1])) if end < len(rows) and lines else ""
+    total = len(rows) + (answer.beyond or 0)
+    more = cursors.encode(view.tool, answer.filters, key(rows[end - 1])) if end < total and lines else ""
+    behind = answer.beyond is not None and view.cursor is not None
     if view.json:
-        return _json_list(answer, lines, start, len(rows), more)
-    return _text_list(answer, columns, constant, lines, start, len(rows), more)
+        return _json_list(answer, lines, start, total, more, behind)
+    return _text_list(answer, columns, constant, lines, start, total, more, behind)
 
 
 def _text_list(
-    answer: Answer, columns: Sequence[Column], constant: Mapping[str, str], lines: Sequence[str], start: int, total: int, more: str
+    answer: Answer,
+    columns: Sequence[Column],
+    constant: Mapping[str, str],
+    lines: Sequence[str],
+    start: int,
+    total: int,
+    more: str,
+    behind: bool,
 ) -> str:
-    head = f"{total} {answer.title}"
+    head = f"{total} further {answer.title}" if behind else f"{total} {answer.title}"
     if start or more:
         head = f"{start + 1}-{start + len(lines)} of {head}" if lines else f"0 more of {head}"
     said = [head, *(f"{name}={_inline(value)}" for name, value in answer.filters.items() if value is not None)]
-    said += [f"{name}={value}" for name, value in constant.items()]
-    out = ["; ".join(said), *(text.clean(line, VALUE) for line in answer.lines)]
+    heads = {column.name: column.head or column.name for column in answer.columns}
+    said += [f"{heads[name]}={value}" for name, value in constant.items() if answer.filters.get(name) is None]
+    out = ["; ".join(said), *(text.clean(line, VALUE) for line in answer.lines), *_values(answer, answer.record or {})]
     if lines:
         out.append(" ".join(column.head or column.name for column in columns))
         out += lines
@@ -100,13 +110,16 @@ def _text_list(
     return "\n".join(out)
 
 
-def _json_list(answer: Answer, lines: Sequence[str], start: int, total: int, more: str) -> str:
-    head = {"title": text.clean(answer.title, VALUE), "count": total}
+def _json_list(answer: Answer, lines: Sequence[str], start: int, total: int, more: str, behind: bool) -> str:
+    head = {"title": text.clean(answer.title, VALUE), "remaining" if behind else "count": total}
     told = {name: value for name, value in answer.filters.items() if value is not None}
     if told:
         head["filters"] = _plain(told)
     if start:
         head["offset"] = start
+    if answer.lines:
+        head["lines"] = [text.clean(line, VALUE) for line in answer.lines]
+    head |= _plain(answer.record or {})
     tail: dict[str, Any] = {}
     if more:
         tail["_truncated_items"] = total - start - len(lines)
@@ -176,18 +189,28 @@ def human(value: Any, kind: Kind) -> str:
 
 
 def _record(answer: Answer, view: View) -> str:
-    kinds = {column.name: column.kind for column in answer.columns}
-    out = [text.clean(answer.title, VALUE), *(text.clean(line, VALUE) for line in answer.lines)]
-    for name, value in _picked(answer, view).items():
-        if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
-            out.append(f"{name}:")
-            out += [f"- {text.clean(item, VALUE)}" for item in value]
-        else:
-            out.append(f"{name}: {text.clean(human(value, kinds.get(name, Kind.TEXT)), VALUE)}")
+    out = [text.clean(answer.title, VALUE), *(text.clean(line, VALUE) for line in answer.lines), *_values(answer, _picked(answer, view))]
     if answer.text is not None:
         out.append(fence(answer.text, answer.text_source))
     out += [f"note: {_note(note)}" for note in answer.notes]
     return "\n".join(out)
+
+
+def _values(answer: Answer, record: Mapping[str, Any]) -> list[str]:
+    """A line for each value; texts in a list get a line each, objects in a list a small table."""
+    kinds = {**{column.name: column.kind for column in answer.columns}, **answer.kinds}
+    out: list[str] = []
+    for name, value in record.items():
+        several = isinstance(value, list | tuple) and bool(value)
+        if several and all(isinstance(item, str) for item in value):
+            out += [f"{name}:", *(f"- {text.clean(item, VALUE)}" for item in value)]
+        elif several and all(isinstance(item, Mapping) for item in value):
+            heads = list(dict.fromkeys(key for item in value for key in item))
+            out += [f"{name}:", " ".join(heads)]
+            out += [" ".join(_cell(item.get(key), kinds.get(key, Kind.TEXT)) for key in heads) for item in value]
+        else:
+            out.append(f"{name}: {text.clean(human(value, kinds.get(name, Kind.TEXT)), VALUE)}")
+    return out
 
 
 def fence(block: str, source: str) -> str:

@@ -12,9 +12,9 @@ PACKAGE = Path(__file__).parent.parent / "proxmox_mcp"
 # From the ground up. A module may import from its own line and from those before it.
 FLOORS = (
     {"errors", "text"},
-    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "instructions", "volumes", "disk_size"},
+    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "instructions", "disk_size"},
     {"arguments", "questions", "preview", "render", "http_client", "ssh", "audit"},
-    {"gates", "tasks", "inventory", "guest_config", "disks", "zpools"},
+    {"gates", "tasks", "inventory", "guest_config", "disks", "zpools", "volumes", "health"},
     {"app", "host_ssh", "registry"},
     {"carry_out", "prechecks", "pipeline"},
     {"tools"},

@@ -152,3 +152,42 @@ def test_secrets_are_masked_in_everything() -> None:
     answer = Answer("x", record={"net": "password=hunter22"}, text="cipassword: hunter22", notes=("PVEAPIToken=root@pam!x=hunter22",))
     assert "hunter22" not in render(answer, View())
     assert "hunter22" not in render(answer, View(json=True))
+
+
+def test_rows_that_are_only_what_follows_a_cursor_say_how_many_are_left() -> None:
+    # the source pages by itself: the rows are what lies behind the cursor, `beyond` counts what was not read
+    first = render(Answer("tasks", rows=[{"n": 3}, {"n": 4}], columns=(Column("n"),), order=("n",), beyond=5), View("t"))
+    assert first.splitlines()[0] == "1-2 of 7 tasks"
+    cursor = re.search(r"^5 more: cursor=(\S+)$", first, re.M)[1]  # type: ignore[index]
+    then = Answer("tasks", rows=[{"n": 5}, {"n": 6}], columns=(Column("n"),), order=("n",), beyond=3)
+    assert render(then, View("t", cursor=cursor)).splitlines()[0] == "1-2 of 5 further tasks"
+    page = json.loads(render(then, View("t", True, cursor=cursor)))
+    assert (page["remaining"], page["_truncated_items"], "cursor" in page, "count" in page) == (5, 3, True, False)
+    last = json.loads(
+        render(Answer("tasks", rows=[{"n": 7}], columns=(Column("n"),), order=("n",), beyond=0), View("t", True, cursor=cursor))
+    )
+    assert (last["remaining"], "cursor" in last) == (1, False)
+
+
+def test_what_holds_for_a_list_as_a_whole_stands_before_its_rows() -> None:
+    answer = Answer(
+        "volumes",
+        rows=[{"volid": "nas:iso/x.iso", "size": 5}],
+        columns=(Column("volid"), Column("size", Kind.BYTES)),
+        order=("volid",),
+        lines=("read on pve1",),
+        record={"used": 2**30, "by_content": [{"content": "iso", "size": 2048}, {"content": "backup", "size": None}]},
+        kinds={"used": Kind.BYTES},
+    )
+    assert render(answer, View()).splitlines() == [
+        "1 volumes", "read on pve1", "used: 1.0G", "by_content:", "content size", "iso 2.0K", "backup -", "volid size", "nas:iso/x.iso 5B",
+    ]  # fmt: skip
+    found = json.loads(render(answer, View(json=True)))
+    assert (found["used"], found["by_content"][0], found["lines"]) == (2**30, {"content": "iso", "size": 2048}, ["read on pve1"])
+
+
+def test_a_column_that_is_a_filter_already_is_not_said_twice() -> None:
+    rows = [{"n": 1, "node": "pve1", "use": 0.5}, {"n": 2, "node": "pve1", "use": 0.5}]
+    columns = (Column("n"), Column("node"), Column("use", Kind.PERCENT, head="use%"))
+    answer = Answer("things", rows=rows, columns=columns, order=("n",), filters={"node": "pve1"})
+    assert render(answer, View()).splitlines() == ["2 things; node=pve1; use%=50", "n", "1", "2"]

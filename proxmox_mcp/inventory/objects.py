@@ -112,7 +112,7 @@ def number(value: object) -> float | int | None:
             return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value if value - value == 0 else None
+    return value if abs(value) < 2**64 else None  # not-a-number is not below anything either
 
 
 def share(part: object, whole: object) -> float | None:

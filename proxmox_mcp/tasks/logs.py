@@ -46,6 +46,14 @@ async def log_head_and_tail(api: Reader, upid: Upid, head: int, tail: int) -> Lo
     return Log((*first, *last), total, start - len(first), "lines", gap=len(first))
 
 
+async def log_from(api: Reader, upid: Upid, first: int, lines: int) -> Log:
+    """`lines` lines from line `first`, counted from 1."""
+    found, total = await page(api, upid, first - 1, lines)
+    if (nothing := _nothing(found, total)) is not None:
+        return nothing
+    return Log(tuple(found), total, min(first - 1, total), "lines")
+
+
 async def page(api: Reader, upid: Upid, start: int, limit: int, *, timeout: float | None = None) -> tuple[list[str], int]:
     """`limit` lines from `start` (0 is the first), and how many there are."""
     path = ("nodes", upid.node, "tasks", str(upid), "log")
