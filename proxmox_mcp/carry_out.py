@@ -13,6 +13,7 @@ from proxmox_mcp import preview, tasks, text
 from proxmox_mcp.app import Call
 from proxmox_mcp.errors import ApiError, AuditError, OutcomeUnknown, ProxmoxMcpError
 from proxmox_mcp.plan import Answer, ApiCall, GuestState, HostCommand, Plan, Step, StepResult, Wait
+from proxmox_mcp.prechecks import next_id_instead
 
 Progress = Callable[[float, str], Awaitable[None]]
 
@@ -91,9 +92,9 @@ async def _command(call: Call, step: HostCommand) -> StepResult:
 
 
 async def _more_about(call: Call, step: Step, exc: ProxmoxMcpError) -> str:
-    """What else can be said about a refusal, e.g. which task holds the lock."""
+    """What else can be said about a refusal: which task holds the lock, which id is free instead of the one that is taken."""
     if isinstance(step, ApiCall) and isinstance(exc, ApiError):
-        return await tasks.who_holds_the_lock(call.api, step.path, exc)
+        return await tasks.who_holds_the_lock(call.api, step.path, exc) or await next_id_instead(call.inventory, step.path, step.params)
     return ""
 
 
@@ -181,7 +182,7 @@ def told(plan: Plan, results: Sequence[StepResult], overall: str) -> Answer:
 
 
 def _remarks(plan: Plan, results: Sequence[StepResult], overall: str) -> tuple[str, ...]:
-    remarks = list(plan.notes)
+    remarks = [*plan.notes, *(() if overall in ("ok", "warnings") else plan.otherwise)]
     if overall == "running":
         upid = next(r.upid for r in results if r.state == "running")
         remarks.append(f"it goes on by itself, do not start it again; look with proxmox_get_task_log upid={upid}")

@@ -53,7 +53,7 @@ def preview(plan: Plan) -> list[str]:
     out = [text.clean(plan.summary, 2_000), "Steps:", *steps(plan), f"Risk: {plan.risk}; needs {' and '.join(needed(plan))}"]
     if plan.undo:
         out.append(f"Undo: {text.clean(plan.undo, 500)}")
-    out += [f"note: {text.clean(note, 2_000)}" for note in plan.notes]
+    out += [f"note: {text.clean(note, 2_000)}" for note in (*plan.notes, *plan.otherwise)]
     out += [f"not checked: {text.clean(doubt, 1_000)}" for doubt in plan.doubts]
     if plan.obstacles:
         out += ["Stands in the way:", *(f"- {text.clean(obstacle, 1_000)}" for obstacle in plan.obstacles)]

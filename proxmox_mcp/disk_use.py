@@ -1,0 +1,138 @@
+"""What a disk of a node is used for, and by whom: nobody takes or empties a disk that somebody else needs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proxmox_mcp import disks, text, zpools
+from proxmox_mcp.errors import NotFound
+from proxmox_mcp.inventory import Reader, flag, gather, number
+from proxmox_mcp.prechecks import Checks
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk or partition as GET /nodes/{node}/disks/list has it; `size` in bytes, "" is unknown."""
+
+    path: str  # /dev/sda
+    by_id: str  # its name below /dev/disk/by-id, which a reboot does not change
+    parent: str  # the disk of a partition
+    serial: str
+    wwn: str
+    model: str
+    size: int
+    used: str  # "" when free; LVM, ZFS, partitions, mounted, ext4 ...
+    mounted: bool
+    osd: int  # number of the Ceph OSD on it, -1 for none
+    partitions: tuple[Disk, ...] = ()
+
+    def __str__(self) -> str:
+        known = ", ".join(filter(None, (self.model, f"serial {self.serial}" if self.serial else "", text.size(self.size))))
+        return f"{self.path} ({known})"
+
+    @property
+    def fingerprint(self) -> str:
+        parts = ",".join(f"{part.path}:{part.used}" for part in self.partitions)
+        return f"{self.path}|{self.serial}|{self.wwn}|{self.size}|{self.used}|{parts}"
+
+
+async def find(api: Reader, node: str, name: str) -> Disk:
+    """The disk or partition of this name (sda, /dev/sda, /dev/disk/by-id/...). Raises NotFound with those there are."""
+    path = await disks.device(api, node, name)
+    known = [_disk(row) for row in await disks.rows(api, node, partitions=True, smart=False) if row.get("devpath")]
+    found = next((disk for disk in known if disk.path == path), None)
+    if found is None:
+        there = ", ".join(str(disk) for disk in known if not disk.parent) or "none are visible"
+        raise NotFound(f"node {node} has no disk {path}; there are: {there}", status=0)
+    return found if found.parent else replace(found, partitions=tuple(disk for disk in known if disk.parent == path))
+
+
+def _disk(row: Mapping[str, Any]) -> Disk:
+    def known(name: str) -> str:
+        value = text.clean(str(row.get(name) or "").strip(), 120)
+        return "" if value == "unknown" else value
+
+    osd = number(row.get("osdid"))
+    return Disk(
+        path=str(row["devpath"]),
+        by_id=str(row.get("by_id_link") or ""),
+        parent=str(row.get("parent") or ""),
+        serial=known("serial"),
+        wwn=known("wwn"),
+        model=known("model"),
+        size=int(number(row.get("size")) or 0),
+        used=known("used"),
+        mounted=flag(row.get("mounted")),
+        osd=-1 if osd is None else int(osd),
+    )
+
+
+async def claims(checks: Checks, node: str, disk: Disk) -> tuple[str, ...]:
+    """Who needs this disk now: "/dev/sda1 is mounted", "/dev/sda belongs to ZFS pool tank" ...; empty: nobody, whatever is on it."""
+    parts = (disk, *disk.partitions)
+    found = [f"{part.path} is mounted" for part in parts if part.mounted or part.used == "mounted"]
+    found += [f"{part.path} is Ceph OSD {part.osd}" for part in parts if part.osd >= 0]
+    found += [f"{part.path} is held by the device mapper (encryption, multipath, LVM)" for part in parts if part.used == "Device Mapper"]
+    if any("LVM" in part.used for part in parts):
+        found += await _volume_groups(checks, node, parts)
+    if any("ZFS" in part.used for part in parts):
+        found += await _pools(checks, node, parts)
+    return tuple(dict.fromkeys(found))
+
+
+async def _volume_groups(checks: Checks, node: str, parts: tuple[Disk, ...]) -> list[str]:
+    tree = await checks.attempt(checks.inventory.api.get("nodes", node, "disks", "lvm"), f"volume groups of {node}")
+    if not isinstance(tree, Mapping):
+        return [f"{parts[0].path} is in use by LVM"]
+    paths = {part.path for part in parts}
+    return [
+        f"{volume.get('name')} is a physical volume of volume group {group.get('name')}"
+        for group in tree.get("children") or ()
+        for volume in group.get("children") or ()
+        if volume.get("name") in paths
+    ]
+
+
+async def _pools(checks: Checks, node: str, parts: tuple[Disk, ...]) -> list[str]:
+    members = await pool_members(checks, node)
+    if members is None:
+        return [f"{parts[0].path} is in use by ZFS"]
+    return [f"{parts[0].path} belongs to ZFS pool {pool}" for pool, devices in members.items() if any(_is(parts, name) for name in devices)]
+
+
+async def pool_members(checks: Checks, node: str) -> dict[str, list[str]] | None:
+    """The imported ZFS pools of a node and the devices they stand on; None when that cannot be read."""
+    base = ("nodes", node, "disks", "zfs")
+    pools = await checks.attempt(checks.inventory.api.get(*base), f"ZFS pools of {node}")
+    if pools is None:
+        return None
+    names = [str(row["name"]) for row in pools if isinstance(row, Mapping) and row.get("name")]
+
+    def detail(name: str) -> Callable[[], Awaitable[Any]]:
+        return lambda: checks.inventory.api.get(*base, name)
+
+    members: dict[str, list[str]] = {}
+    for name, pool in (await gather({name: detail(name) for name in names})).items():
+        if not isinstance(pool, Mapping):
+            checks.doubt(f"the disks of ZFS pool {name}: they could not be read")
+            return None
+        members[name] = [device.name for device in zpools.devices(pool) if device.leaf]
+    return members
+
+
+def _is(parts: tuple[Disk, ...], device: str) -> bool:
+    """Whether a pool's device is one of these. It may be called by another of its names, which carry the serial number or the WWN."""
+    names = {part.path for part in parts} | {part.by_id for part in parts if part.by_id}
+    marks = {mark for part in parts for mark in (part.serial, part.wwn) if len(mark) >= 6}
+    return device in names or device.split("-part")[0] in names or any(mark in device for mark in marks)
+
+
+async def must_be_free(checks: Checks, node: str, disk: Disk) -> None:
+    """An obstacle for anything that is on a disk: Proxmox makes pools, volume groups and partition tables on unused ones alone."""
+    claimed = await claims(checks, node, disk)
+    if claimed:
+        checks.refuse(f"{disk} is in use: {'; '.join(claimed)}")
+    elif disk.used:
+        checks.refuse(f"{disk} is not empty: {disk.used}; proxmox_disk_prepare action=wipe empties it")
