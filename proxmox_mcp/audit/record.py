@@ -1,0 +1,124 @@
+"""One record: a JSON object on a line of ASCII, keys sorted, its own hash first and over every byte that follows the hash."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from time import gmtime, strftime, time_ns
+from typing import Any
+
+from proxmox_mcp.audit.keys import Digest
+
+Mask = Callable[[str], str]
+
+ZEROS = "0" * 64  # the hash before the first record
+_FIRST = len('{"hash":"') + 64 + len('",')  # where the hashed part of a line begins
+
+
+def _refuse(name: str) -> float:
+    raise ValueError(name)
+
+
+encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
+
+
+def unmasked(text: str) -> str:
+    """The mask that hides nothing."""
+    return text
+
+
+def entry_text(entry: Mapping[str, Any], mask: Mask) -> str:
+    """A caller's entry as JSON. Raises ValueError and RecursionError when it cannot be."""
+    if mask is unmasked:
+        with suppress(TypeError, ValueError):
+            return encode(entry)
+    return encode(plain(entry, mask))
+
+
+def plain(value: Any, mask: Mask) -> Any:
+    """The same value as JSON can hold it, with `mask` applied to every text; what JSON does not know becomes text."""
+    kind = type(value)
+    if kind is str:
+        return mask(value)
+    if kind is dict:
+        return {str(key): plain(item, mask) for key, item in value.items()}
+    if kind is int or kind is bool or value is None:
+        return value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item, mask) for item in value]
+    if isinstance(value, Mapping):
+        return plain(dict(value), mask)
+    if isinstance(value, (bytes, bytearray)):
+        return mask(bytes(value).decode("utf-8", "backslashreplace"))
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return mask(str(value))
+
+
+def timestamp() -> str:
+    """Now, in UTC, to the microsecond."""
+    seconds, nanoseconds = divmod(time_ns(), 1_000_000_000)
+    return f"{_to_the_second(seconds)}.{nanoseconds // 1000:06d}+00:00"
+
+
+@lru_cache(maxsize=1)
+def _to_the_second(seconds: int) -> str:
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds))
+
+
+def compose(
+    place: tuple[str, int, str],
+    *,
+    kind: str,
+    record: str,
+    writer: str,
+    of: int | str | None = None,
+    torn: Mapping[str, Any] | None = None,
+    loss: str = "",
+) -> str:
+    """A record without its hash. `place` is log id, sequence number and the hash of the record before; `record` and `writer` are JSON."""
+    log, seq, prev = place
+    lost = f'"loss":{encode(loss)},' if loss else ""
+    belongs = "" if of is None else f'"of":{encode(of)},'
+    kept = f'"torn":{encode(torn)},' if torn else ""
+    return (
+        f'"kind":"{kind}","log":"{log}",{lost}{belongs}"prev":"{prev}","record":{record},"seq":{seq},"time":"{timestamp()}",'
+        f'{kept}"writer":{writer}}}'
+    )
+
+
+def seal(text: str, digest: Digest) -> tuple[str, bytes]:
+    """(hash, line without its newline) of what follows the hash on a line."""
+    body = text.encode("ascii")
+    own = digest(body)
+    return own, b'{"hash":"%b",%b' % (own.encode("ascii"), body)
+
+
+def is_id(value: object, length: int = 16) -> bool:
+    """Whether a value is an id as this log writes them (of a log, of a key), or with `length` 64 a hash."""
+    return isinstance(value, str) and len(value) == length and value.isascii() and value.isalnum()
+
+
+def parse(line: bytes) -> tuple[str, dict[str, Any]] | None:
+    """(text, fields) of a line that is a JSON object in ASCII, None for anything else."""
+    try:
+        text = line.decode("ascii")
+        fields = _decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return (text, fields) if isinstance(fields, dict) else None
+
+
+def own_hash(text: str, line: bytes, digest: Digest | None) -> str | None:
+    """The line's hash if it stands in its place and is right, else None. Without `digest` (key not known) only the place is checked."""
+    expected = digest(line[_FIRST:]) if digest else text[9:73]
+    return expected if text.startswith(f'{{"hash":"{expected}",') else None
+
+
+def hashed_part(line: bytes) -> bytes:
+    """What the hash of a line is over."""
+    return line[_FIRST:]
