@@ -178,7 +178,7 @@ _NO_TOKEN = re.compile(r"user != root@pam|need proper ticket|only allowed for ro
 def _forbidden(said: str, attempt: Attempt) -> ProxmoxMcpError:
     if _NO_TOKEN.search(said):
         return _no_token_may(403, said, attempt)
-    if re.search(r"does not exist|no such", said):
+    if _MISSING.search(said):
         return errors.NotFound("What the call names does not exist (HTTP 403)", status=403, tried=str(attempt), said=said)
     found = _CHECK.search(said)
     if not found:
@@ -206,17 +206,17 @@ def _no_token_may(status: int, said: str, attempt: Attempt) -> ProxmoxMcpError:
 
 
 def _wrong_parameters(status: int, fields: dict[str, str], said: str, attempt: Attempt) -> ProxmoxMcpError:
-    if fields.keys() == {"upid"} and "no such task" in fields["upid"]:
-        return errors.NotFound(f"No such task (HTTP {status})", status=status, tried=str(attempt), said=said, hint=_TASKS)
-    if re.search(r"No such job", said):
-        return errors.NotFound(f"No such job (HTTP {status})", status=status, tried=str(attempt), said=said)
+    if _MISSING.search(said) and len(fields) < 2:
+        return errors.NotFound(
+            f"What the call names does not exist (HTTP {status})", status=status, tried=str(attempt), said=said, fields=fields
+        )
     hint = "leave the option out: no API token may set it" if _NO_TOKEN.search(said) else "correct the named parameters" if fields else ""
     return errors.ParameterError(
         f"Proxmox refused the parameters (HTTP {status})", status=status, tried=str(attempt), said=said, hint=hint, fields=fields
     )
 
 
-_TASKS = "proxmox_list_tasks shows the tasks that Proxmox still knows"
+_MISSING = re.compile(r"\bno such (?!file or dir)|\bdoes not exist\b", re.IGNORECASE)
 # errors that Proxmox answers with 500 and tells apart by text alone; the first that fits names kind, finding and next step
 _TEXTS: tuple[tuple[str, type[ApiError], str, str], ...] = (
     (
@@ -242,7 +242,7 @@ _TEXTS: tuple[tuple[str, type[ApiError], str, str], ...] = (
     (r"guest agent is not running", ApiError, "The guest agent does not answer", "start qemu-guest-agent in the guest"),
     (r"protection mode enabled", ApiError, "Protection is on", "the option protection=0 takes it off, if that is wanted"),
     (
-        r"does not exist|unable to find configuration file|no such (?!file or dir)|no rule at position|not HA managed",
+        rf"{_MISSING.pattern}|unable to find configuration file|no rule at position|not HA managed",
         errors.NotFound, "What the call names does not exist", "",
     ),
     (r"already exists|already defined|already in use", ApiError, "The name or place is taken", "choose another one"),

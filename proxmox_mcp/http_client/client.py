@@ -84,6 +84,7 @@ class HttpClient:
         self._transport = transport
         self._http: httpx.AsyncClient | None = None
         self._preferred = 0
+        secrets.register(settings.token_value)
         self._slots = asyncio.Semaphore(max(1, settings.max_concurrency))
 
     async def get(self, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None) -> Any:
@@ -255,7 +256,7 @@ def _what_happened(failure: Exception, trace: _Trace) -> _NoConnection | _Lost:
     ):
         causes = list(_causes(failure))
         certificate = next((c for c in causes if isinstance(c, ssl.SSLCertVerificationError)), None)
-        return _NoConnection(_connect_reason(failure, causes), certificate)
+        return _NoConnection("certificate refused" if certificate else _connect_reason(failure, causes), certificate)
     timed_out = isinstance(failure, (TimeoutError, httpx.TimeoutException))
     return _Lost(
         "no answer came in time" if timed_out else "the connection was closed before an answer came", timed_out, trace.answered, trace.fresh
@@ -275,15 +276,15 @@ def _connect_reason(failure: Exception, causes: list[BaseException]) -> str:
 
     if isinstance(failure, httpx.ProxyError):
         return f"the proxy refused ({secrets.mask_text(text.clean(str(failure), 100))})"
+    if isinstance(failure, (TimeoutError, httpx.TimeoutException)):
+        return "no connection in time"
     for cause in causes:
-        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLCertVerificationError):
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, (ssl.SSLWantReadError, ssl.SSLWantWriteError)):
             return f"no TLS there ({text.clean(cause.reason or 'handshake failed', 100)})"
         if isinstance(cause, socket.gaierror):
             return f"name not found ({cause.strerror})"
         if isinstance(cause, OSError) and cause.errno is not None and cause.errno in errno.errorcode:
             return os.strerror(cause.errno)
-    if any(isinstance(cause, (TimeoutError, httpx.TimeoutException)) for cause in causes):
-        return "no connection in time"
     return "the connection was closed while it was being made"
 
 

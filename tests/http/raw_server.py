@@ -61,12 +61,9 @@ class RawServer:
         self._behave, self._tls = behave, tls
         self._open: set[socket.socket] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._workers: list[threading.Thread] = []
-
-    @property
-    def port(self) -> int:
-        return int(self._listener.getsockname()[1])
 
     def settings(self, **changes: Any) -> Settings:
         from proxmox_mcp.config import Member

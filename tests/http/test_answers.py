@@ -215,10 +215,14 @@ def test_500_that_is_a_400() -> None:
     assert type(error(500, "400 Parameter verification failed.\nid: No such job 'nope'\n")) is errors.NotFound
 
 
-def test_400_for_an_unknown_task() -> None:
-    found = answer(400, "Parameter verification failed.", {"data": None, "errors": {"upid": "no such task"}})
+@pytest.mark.parametrize(
+    ("name", "why"), [("upid", "no such task"), ("storage", "No such storage."), ("iface", "interface does not exist")]
+)
+def test_400_for_an_object_that_is_not_there(name: str, why: str) -> None:
+    found = answer(400, "Parameter verification failed.", {"data": None, "errors": {name: why}})
     assert type(found) is errors.NotFound
-    assert "no such task" in str(found)
+    assert why in str(found)
+    assert found.fields == {name: why}
 
 
 @pytest.mark.parametrize("status", [595, 596, 597, 598, 599])
@@ -292,8 +296,7 @@ EXACT: list[tuple[int, str, type[ProxmoxMcpError]]] = [
     (500, "is locked (", errors.Busy),
     (500, "checksum mismatch", errors.Busy),
     (500, "detected modified configuration", errors.Busy),
-    (400, "no such task", errors.NotFound),
-    (400, "No such job", errors.NotFound),
+    *((400, part, errors.NotFound) for part in ("no such task", "No such job", "No such storage", "no such template", "does not exist")),
 ]
 
 
