@@ -7,7 +7,9 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +18,9 @@ from proxmox_mcp.errors import ConfigError
 KnownHosts = Path | Literal["ignore"] | None
 
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
-_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?")
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
+_BRACKETED = re.compile(r"\[([^\]]+)\](?::([0-9]{1,5}))?")
+_PLAIN = re.compile(r"([^:]+)(?::([0-9]{1,5}))?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?")
 
 
@@ -74,23 +78,18 @@ def parse_endpoint(text: str, setting: str) -> Endpoint:
     Raises ConfigError, which names the setting.
     """
     user, at, place = text.strip().rpartition("@")
-    if place.startswith("["):
-        host, closed, rest = place[1:].partition("]")
-        port_text = rest.removeprefix(":") if closed and (not rest or rest.startswith(":")) else "?"
-    elif place.count(":") > 1:
-        host, rest, port_text = place, "", ""
-    else:
-        host, rest, port_text = place.partition(":")
+    parts = _BRACKETED.fullmatch(place) or _PLAIN.fullmatch(place)
+    host, port = parts.groups() if parts else (place, None)
     problem = ""
-    if not _HOST.fullmatch(host):
-        problem = f"{host!r} is not a host name or address"
+    if not _is_host(host):
+        problem = f"{place!r} is not a host name or address"
     elif at and not _USER.fullmatch(user):
         problem = f"{user!r} is not a user name"
-    elif rest and not (port_text.isascii() and port_text.isdigit() and 1 <= int(port_text) <= 65535):
-        problem = f"{rest!r} is not a port from 1 to 65535"
+    elif port is not None and not 1 <= int(port) <= 65535:
+        problem = f"{port} is not a port from 1 to 65535"
     if problem:
         raise ConfigError(f"{setting}: {problem}.", hint=f"Write {setting} as [user@]host[:port], an IPv6 address as [2001:db8::1]:22.")
-    return Endpoint(host, int(port_text) if port_text else None, user or None)
+    return Endpoint(host, int(port) if port else None, user or None)
 
 
 def parse_nodes(text: str, setting: str = "PROXMOX_SSH_NODES") -> dict[str, Endpoint]:
@@ -215,7 +214,7 @@ def _vm_target(alias: str, values: Mapping[str, Any], base: Path, defaults: SshT
     place = _text(values, "host")
     if not place:
         raise ValueError("host is missing")
-    if not _HOST.fullmatch(place):
+    if not _is_host(place):
         raise ValueError(f"host {place!r} is not a host name or address")
     user = _text(values, "user")
     if not user:
@@ -260,6 +259,12 @@ def _jump(value: Any, defaults: SshTarget | None) -> SshTarget | None:
     if not isinstance(value, str):
         raise ValueError('jump must be "host" (the configured Proxmox host) or [user@]host[:port]')
     return parse_endpoint(value, "jump").on(replace(defaults or SshTarget(""), sudo=False), label=f"jump host {value}")
+
+
+def _is_host(text: str) -> bool:
+    with suppress(ValueError):
+        return bool(ip_address(text))
+    return bool(_HOST.fullmatch(text))
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:

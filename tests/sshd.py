@@ -17,9 +17,9 @@ import signal
 import socket
 import subprocess
 import tempfile
-import threading
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,8 @@ class Sshd:
     authorized_keys: Path
     known_hosts: Path
     config: Path
-    log: list[str] = field(default_factory=list)
-    process: subprocess.Popen[str] | None = None
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
 
     @property
     def host_key_line(self) -> str:
@@ -71,21 +71,16 @@ class Sshd:
         """Listening when this returns."""
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        command = [str(SSHD), "-D", "-e", "-f", str(self.config)]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        ready = threading.Event()
-        threading.Thread(target=self._read_log, args=(self.process, ready), daemon=True).start()
-        assert ready.wait(20)
-        assert self.process.poll() is None, "".join(self.log)
-
-    def _read_log(self, process: subprocess.Popen[str], ready: threading.Event) -> None:
-        assert process.stderr
-        with process.stderr:
-            for line in process.stderr:
-                self.log.append(line)
-                if "listening on" in line:
-                    ready.set()
-        ready.set()
+        # a file, not a pipe: what is in it when a command has ended is complete
+        command = [str(SSHD), "-D", "-E", str(self.log), "-f", str(self.config)]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+                return
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.005)
 
     def drop_connections(self) -> None:
         """Kill the processes that serve connections, not the commands that run on them."""
@@ -106,7 +101,7 @@ class Sshd:
     @property
     def connections(self) -> int:
         """How many logins there were."""
-        return sum(line.startswith(("Accepted publickey", "Accepted password")) for line in self.log)
+        return self.log.read_text().count("Accepted publickey ") + self.log.read_text().count("Accepted password ")
 
 
 @contextlib.contextmanager
@@ -145,7 +140,7 @@ def start_sshd(
         f"  SetEnv HOME={home}",
     ]
     config.write_text("\n".join(lines) + "\n")
-    server = Sshd(port, home, host_key_files[0], client_key, authorized, place / "known_hosts", config)
+    server = Sshd(port, home, host_key_files[0], client_key, authorized, place / "known_hosts", config, place / "log")
     server.known_hosts.write_text(server.host_key_line + "\n")
     server.start()
     try:
@@ -190,7 +185,7 @@ def private_key(path: Path, kind: str = "ssh-ed25519", passphrase: str | None = 
     """A new private key in a file that only its owner can read."""
     key = asyncssh.generate_private_key(kind)
     path.touch(mode=0o600)
-    key.write_private_key(str(path), passphrase=passphrase)
+    key.write_private_key(str(path), passphrase=passphrase, rounds=4, ignore_few_rounds=True)
     return path
 
 

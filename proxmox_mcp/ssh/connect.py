@@ -124,7 +124,7 @@ def _load(target: SshTarget, path: Path) -> Any:
                 "It is not used, as OpenSSH would not use it.",
                 hint=f"chmod 600 {path}",
             )
-        return asyncssh.load_keypairs(str(path), target.key_passphrase)
+        return asyncssh.load_keypairs(str(path), target.key_passphrase or None)
     except OSError as wrong:
         raise ConfigError(
             f"The key file of {target.name} cannot be read: {path}: {wrong.strerror}.",
@@ -132,11 +132,11 @@ def _load(target: SshTarget, path: Path) -> Any:
         ) from wrong
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as wrong:
         text = str(wrong)
-        if target.key_passphrase is None and "assphrase" in text:
+        if not target.key_passphrase and "assphrase" in text:
             raise _Encrypted from wrong
         if "bcrypt" in text:
             raise ConfigError(f"{path} is encrypted, and reading it needs the package bcrypt.", hint="pip install bcrypt") from wrong
-        if target.key_passphrase is not None and ("passphrase" in text or "decrypt" in text):
+        if target.key_passphrase and ("passphrase" in text or "decrypt" in text):
             raise ConfigError(
                 f"The passphrase does not open the key file of {target.name}: {path}.",
                 hint="Check PROXMOX_SSH_KEY_PASSPHRASE (or passphrase of the entry).",
@@ -203,7 +203,7 @@ def _explained(target: SshTarget, wrong: Exception, client: _Client, known: host
         return SshUnreachable(
             f"{where} shares no algorithm with us; nothing was run.", tried=tried, said=said, hint="Update its SSH server."
         )
-    if isinstance(wrong, asyncssh.Error):
+    if isinstance(wrong, asyncssh.Error) or (isinstance(wrong, OSError) and client.reached):
         return SshUnreachable(
             f"{where} ended the connection before the login; nothing was run.",
             tried=tried,

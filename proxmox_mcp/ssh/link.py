@@ -122,8 +122,9 @@ class Link:
 
     async def _end(self, session: Session, sudo: bool) -> bool:
         """End the command on the far side; False when it could not be confirmed."""
-        if session.over_limit:
-            session.pause()
+        if session.out.started is None and await self._kill(session):
+            # a login shell that hangs in its profile would hang with the script too
+            return True
         script = ending(session.command.token, session.process)
         with suppress(TimeoutError):
             async with asyncio.timeout(_END_TIME), self._enders:
@@ -131,6 +132,14 @@ class Link:
                     if await self._answer(script, privileged) == "left":
                         return True
         return False
+
+    async def _kill(self, session: Session) -> bool:
+        """SIGKILL by the server's own hand. OpenSSH's does that for the process group, but not for root and not for what sudo runs."""
+        if session.channel and not session.closed:
+            with suppress(OSError):
+                session.channel.kill()
+        await _settle(session)
+        return session.end_known
 
     async def _answer(self, script: str, sudo: bool) -> str:
         """The script's last line; over a connection of its own where this one has no room or is dead."""

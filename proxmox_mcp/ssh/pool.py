@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # What is read of one command, bytes of stdout and stderr together, before it is ended: enough for everything that ends by itself.
 READ_LIMIT = 64 * 1024 * 1024
 _CLOSING = 2.0
+_TRIES = 5
 _SHUTTING_DOWN = "The server is shutting down; nothing was run."
 _SUDO_ASKS = re.compile(
     r"^sudo(?:-rs)?: (?:a password is required|a terminal is required.*|interactive authentication is required)$", re.MULTILINE
@@ -115,7 +116,7 @@ class SshPool:
         from proxmox_mcp.ssh.session import Session
 
         said, failures = "", 0
-        while failures < 3:
+        while failures < _TRIES:
             link = await self._link(target)
             async with link.sessions:
                 session = Session(command, max_bytes=max_bytes, read_limit=self._read_limit, listening=on_output is not None)
@@ -124,7 +125,11 @@ class SshPool:
                     return _not_asked_by_sudo(target, await self._see_through(job, session)), link
                 except NotRun as failure:
                     said = failure.said
-                    if failure.refused and link.shrink():
+                    if failure.refused:
+                        if not link.shrink():
+                            # a server clears a session away a moment after its end; keep our turn meanwhile
+                            failures += 1
+                            await asyncio.sleep(0.05 * failures)
                         continue
             link.retire()
             failures += 1

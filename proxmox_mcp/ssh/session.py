@@ -105,10 +105,15 @@ class Session(asyncssh.SSHClientSession[bytes]):
 
     def exit_status_received(self, status: int) -> None:
         self.exit_status = status
-        self.wake.set()
+        self._ended()
 
     def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
         self.signal = signal
+        self._ended()
+
+    def _ended(self) -> None:
+        # output may still be on its way: the time without any counts from here
+        self.last_data = asyncio.get_running_loop().time()
         self.wake.set()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,9 +1,8 @@
-"""A server and a pool for each test."""
+"""One server for the tests of a module, a pool for each test."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +10,17 @@ from proxmox_mcp.ssh import SshPool
 from tests.sshd import Sshd, start_sshd
 
 
-@pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    with start_sshd(tmp_path) as server:
+@pytest.fixture(scope="module")
+def _sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with start_sshd(tmp_path_factory.mktemp("sshd")) as server:
         yield server
+
+
+@pytest.fixture
+def sshd(_sshd: Sshd) -> Sshd:
+    """A running server; its log, and so the count of its connections, begins with the test."""
+    _sshd.log.write_text("")
+    return _sshd
 
 
 @pytest.fixture
