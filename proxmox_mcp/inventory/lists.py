@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from proxmox_mcp.errors import (
@@ -113,7 +113,7 @@ class Lists:
         except PermissionDenied as error:
             self.gaps.append(gap(what, error))
             return []
-        return [row for row in found if isinstance(row, Mapping)] if isinstance(found, Sequence) else []
+        return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
 
     async def _quiet(self, *path: str) -> Any:
         """An extra read that no answer depends on: None when this token or version does not give it."""

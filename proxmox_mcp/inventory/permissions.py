@@ -34,13 +34,12 @@ class Permissions:
         only = f", only on {', '.join(verdict.only[:5])}" if verdict.only else ""
         return f"this token sees only some {what} or none: it does not hold {privilege} on {path}{only}"
 
-    def explains_no_backups(self, storage: str) -> str:
-        """Which privileges are missing to see every backup on a storage; "" when the token would see all there is."""
+    def explains_no_backups(self, *storages: str) -> str:
+        """Which privileges are missing to see every backup on these storages; "" when the token would see all there is."""
         if self.entries is None:
-            return f"whether this token may see all backups on {storage} is not known: its permissions could not be read"
-        place = f"/storage/{storage}"
-        if self.has(place, "Datastore.Allocate"):
-            return ""
-        wanted = ((place, "Datastore.AllocateSpace"), ("/vms", "VM.Backup"))
-        missing = [f"{privilege} on {path}" for path, privilege in wanted if not self.has(path, privilege)]
+            return f"whether this token may see all backups on {', '.join(storages)} is not known: its permissions could not be read"
+        places = [place for name in storages if not self.has(place := f"/storage/{name}", "Datastore.Allocate")]
+        blind = [place for place in places if not self.has(place, "Datastore.AllocateSpace")]
+        missing = [f"Datastore.AllocateSpace on {', '.join(blind)}"] if blind else []
+        missing += ["VM.Backup on /vms"] if places and not self.has("/vms", "VM.Backup") else []
         return f"Proxmox leaves out backups that a token may not read; this one lacks {' and '.join(missing)}" if missing else ""

@@ -35,10 +35,11 @@ async def test_g22_a_guest_row_without_name_template_or_numbers(served: ServedAp
 
 @pytest.mark.anyio
 async def test_rows_that_say_nothing_are_left_out(served: ServedApi) -> None:
+    useless: list[dict[str, Any]] = [{"type": "storage"}, {"node": None}, {"vmid": "x"}]
     served.on(
         "GET",
         "/cluster/resources",
-        [WEB, {"vmid": 7}, "noise", None, {**WEB, "type": "storage"}, {**WEB, "node": None}, {**WEB, "vmid": "x"}],
+        [WEB, {"vmid": 7}, "noise", None, *({**WEB, **bad} for bad in useless)],
     )
     served.on("GET", "/nodes", [{"node": "pve1"}, {"status": "online"}, 3])
     served.on("GET", "/storage", [{"storage": "local"}, {"type": "dir"}])
@@ -348,6 +349,21 @@ async def test_g28_a_shared_storage_is_read_on_one_node_and_on_another_if_that_f
     assert again == "pve2"
     assert inventory.remarks == ["storage nas was read on pve3 (pve2: storage 'nas' is not online)"]
     assert not [path for path in api.paths if "/nodes/pve1/" in path]
+
+
+@pytest.mark.anyio
+async def test_g28_a_shared_storage_needs_no_node_and_a_refusal_is_one_everywhere() -> None:
+    with served_cluster(3) as api:
+        api.on("GET", "/nodes/{node}/storage/nas/content", Reply(403, "Permission check failed (/storage/nas, Datastore.Audit)"))
+        async with client(api) as http:
+            inventory = Inventory(http)
+            nas, node = await inventory.storage_on("nas", change=True)
+            with pytest.raises(PermissionDenied):
+                await inventory.from_shared(nas, lambda name: http.get("nodes", name, "storage", "nas", "content"))
+    assert node == "pve1"
+    assert inventory.remarks == []
+    assert api.paths[-1] == "GET /nodes/pve1/storage/nas/content"
+    assert len([path for path in api.paths if path.endswith("content")]) == 1
 
 
 @pytest.mark.anyio
