@@ -104,6 +104,7 @@ JsonList = Annotated[list[str], BeforeValidator(_json_text)]
 Count = Annotated[int, AfterValidator(_between(1, 10_000))]
 Seconds = Annotated[float, AfterValidator(_between(0, 1e9))]
 between = _between
+json_text = _json_text
 
 
 class Arguments(BaseModel):

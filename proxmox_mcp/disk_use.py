@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,15 +38,20 @@ class Disk:
         return f"{self.path}|{self.serial}|{self.wwn}|{self.size}|{self.used}|{parts}"
 
 
+async def listed(api: Reader, node: str) -> list[Disk]:
+    """All disks of a node with their partitions."""
+    known = [_disk(row) for row in await disks.rows(api, node, partitions=True, smart=False) if row.get("devpath")]
+    return [replace(disk, partitions=tuple(part for part in known if part.parent == disk.path)) for disk in known if not disk.parent]
+
+
 async def find(api: Reader, node: str, name: str) -> Disk:
     """The disk or partition of this name (sda, /dev/sda, /dev/disk/by-id/...). Raises NotFound with those there are."""
     path = await disks.device(api, node, name)
-    known = [_disk(row) for row in await disks.rows(api, node, partitions=True, smart=False) if row.get("devpath")]
-    found = next((disk for disk in known if disk.path == path), None)
+    known = await listed(api, node)
+    found = next((disk for whole in known for disk in (whole, *whole.partitions) if disk.path == path), None)
     if found is None:
-        there = ", ".join(str(disk) for disk in known if not disk.parent) or "none are visible"
-        raise NotFound(f"node {node} has no disk {path}; there are: {there}", status=0)
-    return found if found.parent else replace(found, partitions=tuple(disk for disk in known if disk.parent == path))
+        raise NotFound(f"node {node} has no disk {path}; there are: {', '.join(map(str, known)) or 'none are visible'}", status=0)
+    return found
 
 
 def _disk(row: Mapping[str, Any]) -> Disk:
@@ -99,7 +104,7 @@ async def _pools(checks: Checks, node: str, parts: tuple[Disk, ...]) -> list[str
     members = await pool_members(checks, node)
     if members is None:
         return [f"{parts[0].path} is in use by ZFS"]
-    return [f"{parts[0].path} belongs to ZFS pool {pool}" for pool, devices in members.items() if any(_is(parts, name) for name in devices)]
+    return [f"{parts[0].path} belongs to ZFS pool {pool}" for pool, devices in members.items() if carries(parts[0], devices)]
 
 
 async def pool_members(checks: Checks, node: str) -> dict[str, list[str]] | None:
@@ -122,11 +127,12 @@ async def pool_members(checks: Checks, node: str) -> dict[str, list[str]] | None
     return members
 
 
-def _is(parts: tuple[Disk, ...], device: str) -> bool:
-    """Whether a pool's device is one of these. It may be called by another of its names, which carry the serial number or the WWN."""
+def carries(disk: Disk, devices: Iterable[str]) -> bool:
+    """Whether one of a pool's devices is on this disk. A device may go by another of its names, which carry the serial number or WWN."""
+    parts = (disk, *disk.partitions)
     names = {part.path for part in parts} | {part.by_id for part in parts if part.by_id}
     marks = {mark for part in parts for mark in (part.serial, part.wwn) if len(mark) >= 6}
-    return device in names or device.split("-part")[0] in names or any(mark in device for mark in marks)
+    return any(device in names or device.split("-part")[0] in names or any(mark in device for mark in marks) for device in devices)
 
 
 async def must_be_free(checks: Checks, node: str, disk: Disk) -> None:

@@ -1,0 +1,37 @@
+"""What holds for ZFS pools and volume groups alike: a new one may take a storage id, a destroyed one takes all who live there along."""
+
+from __future__ import annotations
+
+from proxmox_mcp.prechecks import Checks
+from proxmox_mcp.privileges import Need
+from proxmox_mcp.storage_users import Tenants
+
+_STORAGES = Need("/storage", ("Datastore.Allocate",))
+
+
+async def storage_id_is_free(checks: Checks, name: str, node: str, kind: str) -> None:
+    """With add_storage the new pool's name becomes a storage id: taken, unless that storage is of this kind and for other nodes."""
+    await checks.privileges(_STORAGES)
+    known = next((ref for ref in await checks.inventory.storages() if ref.name == name), None)
+    if known is None or (known.type == kind and known.nodes is not None and node not in known.nodes):
+        return
+    where = "every node" if known.nodes is None else ", ".join(sorted(known.nodes))
+    checks.refuse(f"there is a storage {name} already (type {known.type}, for {where}): take another name, or add_storage=false")
+
+
+async def may_destroy(checks: Checks, there: Tenants, *, cleanup_config: bool) -> None:
+    """Nothing is pulled from under a running guest. Guests that are stopped lose their disks: the plan names them, the flag decides."""
+    if cleanup_config:
+        await checks.privileges(_STORAGES)
+    if there.running:
+        checks.refuse(f"guests that may be running have disks there: {', '.join(there.running)}; stop them first")
+
+
+def fate(there: Tenants, *, cleanup_config: bool, cleanup_disks: bool) -> str:
+    """What goes with it, as the end of a sentence."""
+    parts = [f"lost are {there.words}" if there.words else "no guest is known to have disks there"]
+    if there.storages:
+        parts.append(f"storage {', '.join(there.storages)} {'is removed too' if cleanup_config else 'stays and points nowhere'}")
+    if cleanup_disks:
+        parts.append("its disks are wiped")
+    return f"; {'; '.join(parts)}"
