@@ -12,11 +12,11 @@ PACKAGE = Path(__file__).parent.parent / "proxmox_mcp"
 # From the ground up. A module may import from its own line and from those before it.
 FLOORS = (
     {"errors", "text"},
-    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "instructions", "disk_size"},
+    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "instructions", "disk_size", "conclusions"},
     {"arguments", "questions", "preview", "render", "http_client", "ssh", "audit"},
-    {"gates", "tasks", "inventory", "guest_config", "disks", "zpools", "volumes", "health"},
+    {"gates", "tasks", "inventory", "guest_config", "guest_snapshots", "backup_archive", "subject", "disks", "zpools", "volumes", "health"},
     {"app", "host_ssh", "registry"},
-    {"carry_out", "prechecks", "pipeline"},
+    {"carry_out", "prechecks", "storage_fit", "storage_users", "disk_use", "node_pools", "cloning", "restoring", "pipeline"},
     {"tools"},
     {"selection", "approval", "prompts", "resources", "mcp_instance"},
     {"server", "clients"},
