@@ -160,9 +160,11 @@ class ServedApi:
     async def _stop(self) -> None:
         assert self._server is not None
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.sleep(0)  # a connection that was just accepted has to begin before it can close its transport
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
         await asyncio.sleep(0)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

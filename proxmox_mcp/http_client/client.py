@@ -12,7 +12,7 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -38,6 +38,7 @@ _IDLE = 4.0  # seconds that an unused connection is kept: the server gives up ea
 class _Trace:
     """How far a request came, told by httpcore (a transport of a test tells nothing: `seen` stays false)."""
 
+    when_sent: Callable[[], None]
     seen: bool = False
     fresh: bool = False  # a new connection was opened for it
     sent: bool = False
@@ -47,8 +48,9 @@ class _Trace:
         self.seen = True
         if event == "connection.connect_tcp.started":
             self.fresh = True
-        elif event == "http11.send_request_headers.started":
-            self.sent = self.sent or info["request"].method != b"CONNECT"
+        elif event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
+            self.sent = True
+            self.when_sent()
         elif event == "http11.receive_response_headers.complete":
             self.answered = self.sent
 
@@ -164,18 +166,21 @@ class HttpClient:
         self, http: httpx.AsyncClient, member: Member, attempt: Attempt, target: str, body: bytes | None, deadline: float, share: float
     ) -> Reply | _NoConnection | _Lost:
         """One request to one member. Failures are returned, not raised: httpx's exceptions hold the request and with it the token."""
-        trace = _Trace()
+        # Until the request is sent, httpx's own connect timeouts count (one for TCP, one for TLS): cancelled from outside in the middle of
+        # a handshake, httpcore would not close the socket. Through a proxy or a test's transport there is more to wait for than those.
+        limit = asyncio.timeout_at(deadline if self.settings.proxy or self._transport else None)
+        trace = _Trace(lambda: limit.reschedule(deadline))
         request = http.build_request(
             attempt.method,
             f"https://{_in_url(member)}{target}",
             content=body,
             headers=None if body is None else {"Content-Type": "application/x-www-form-urlencoded"},
-            timeout=(min(_CONNECT, share), None, None, None),
+            timeout=(min(_CONNECT, share / 2), None, None, None),
             extensions={"trace": trace},
         )
         self.sent += 1
         try:
-            async with asyncio.timeout_at(deadline):
+            async with limit:
                 response = await http.send(request, stream=True)
                 trace.answered = True
                 try:

@@ -57,8 +57,8 @@ async def test_the_one_that_worked_is_asked_first_from_then_on(second: ServedApi
         assert await http.get("version") == "second"
     rest = time.monotonic() - start
     await http.close()
-    assert 0.2 < first < 0.6
-    assert rest < 0.2
+    assert 0.1 < first < 0.6
+    assert rest < 0.5
     assert http.sent == 7
 
 
@@ -111,7 +111,7 @@ async def test_what_was_sent_is_not_sent_to_another(second: ServedApi, how: str)
     faults: dict[str, Any] = {"drop": Reply(drop=True), "hang": Reply(hang=True), "cut": Reply(data="x" * 50, cut=5)}
     with ServedApi() as first:
         first.on("POST", "/x", faults[how])
-        async with client(first, second, timeout=0.3) as http:
+        async with client(first, second, timeout=0.8) as http:
             with pytest.raises(OutcomeUnknown) as caught:
                 await http.send("POST", ("x",), {})
         assert first.paths == ["POST /x"]
@@ -123,8 +123,8 @@ async def test_what_was_sent_is_not_sent_to_another(second: ServedApi, how: str)
 async def test_a_read_that_hangs_is_not_repeated_elsewhere_either(second: ServedApi) -> None:
     with ServedApi() as first:
         first.on("GET", "/version", Reply(hang=True))
-        async with client(first, second, timeout=0.2) as http:
-            with pytest.raises(RequestTimeout, match=r"^Request timed out after 0\.2 s"):
+        async with client(first, second, timeout=0.8) as http:
+            with pytest.raises(RequestTimeout, match=r"^Request timed out after 0\.8 s"):
                 await http.get("version")
     assert second.requests == []
 
