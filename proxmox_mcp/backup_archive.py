@@ -12,9 +12,7 @@ _FILE = re.compile(
     r"\.(?:(?:vma|tar)(?:\.(?:gz|lzo|zst|bz2|xz))?|tgz)",
     re.ASCII,
 )
-_SERVER = re.compile(
-    r"backup/(?:ns/[^/]+/)*(?P<kind>vm|ct)/(?P<vmid>[1-9][0-9]{2,8})/(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.ASCII
-)
+_SERVER = re.compile(r"backup/(?:ns/[^/]+/)*(?P<kind>vm|ct)/(?P<vmid>[1-9][0-9]{2,8})/(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.ASCII)
 _KINDS: dict[str, GuestKind] = {"qemu": "qemu", "lxc": "lxc", "vm": "qemu", "ct": "lxc"}
 
 

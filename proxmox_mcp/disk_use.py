@@ -142,3 +142,11 @@ async def must_be_free(checks: Checks, node: str, disk: Disk) -> None:
         checks.refuse(f"{disk} is in use: {'; '.join(claimed)}")
     elif disk.used:
         checks.refuse(f"{disk} is not empty: {disk.used}; proxmox_disk_prepare action=wipe empties it")
+
+
+async def must_not_be_the_system(checks: Checks, node: str, what: str, devices: Iterable[str]) -> None:
+    """An obstacle for a pool or volume group on a disk with a boot partition: it is the one the node runs from."""
+    known = await checks.attempt(listed(checks.inventory.api, node), f"whether {node} boots from {what}")
+    boots = [disk for disk in known or () if any(part.used in ("EFI", "BIOS boot") for part in disk.partitions)]
+    on = [disk.path for disk in boots if carries(disk, tuple(devices))]
+    checks.refuse(f"{what} is on {', '.join(on)}, which {node} boots from", when=bool(on))

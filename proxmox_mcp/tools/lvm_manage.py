@@ -79,6 +79,8 @@ async def _destroy(args: LvmManage, call: Call, checks: Checks, node: str) -> Pl
         checks.refuse(f"there is no volume group {args.name} on {node}; there are: {', '.join(groups) or 'none'}")
     refs = storage_users.on_volume_group(await checks.inventory.storages(), group, node, thinpool=args.name if thin else None)
     there = await storage_users.tenants(checks, refs, node)
+    physical = [str(volume.get("name")) for volume in groups.get(group, {}).get("children") or ()]
+    await disk_use.must_not_be_the_system(checks, node, f"volume group {group}", physical)
     await node_pools.may_destroy(checks, there, cleanup_config=args.cleanup_config)
     what = f"thin pool {args.name} of volume group {group}" if thin else f"volume group {args.name}"
     count = None if thin else groups.get(args.name, {}).get("lvcount")

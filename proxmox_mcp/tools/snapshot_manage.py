@@ -179,9 +179,7 @@ async def _past_newer(call: Call, checks: Checks, guest: Subject, wanted: Snapsh
     return (f"newer than it: {names}; a storage that cannot roll back past them needs them deleted first, a call each: {deletes}",)
 
 
-async def _delete(
-    args: SnapshotManage, call: Call, checks: Checks, guest: Subject, known: Sequence[Snapshot], wanted: Snapshot
-) -> Plan:
+async def _delete(args: SnapshotManage, call: Call, checks: Checks, guest: Subject, known: Sequence[Snapshot], wanted: Snapshot) -> Plan:
     await checks.privileges(Need(f"/vms/{guest.vmid}", ("VM.Snapshot",)))
     taken = f" of {text.when(wanted.taken)}" if wanted.taken is not None else ""
     summary = f"delete snapshot {wanted.name}{taken} of {guest.name} on {guest.node}: that state cannot be returned to any more"

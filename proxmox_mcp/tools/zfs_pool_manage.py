@@ -79,9 +79,8 @@ async def _create(args: ZfsPoolManage, call: Call, checks: Checks, node: str, me
     checks.refuse(f"{', '.join(twice)} is named twice", when=bool(twice))
     if args.add_storage:
         await node_pools.storage_id_is_free(checks, args.name, node, "zfspool")
-    summary = (
-        f"make ZFS pool {args.name} ({args.raidlevel}) of {', '.join(map(str, found))} on node {node}"
-        + (f", as storage {args.name}" if args.add_storage else "")
+    summary = f"make ZFS pool {args.name} ({args.raidlevel}) of {', '.join(map(str, found))} on node {node}" + (
+        f", as storage {args.name}" if args.add_storage else ""
     )
     params = {
         "name": args.name,
@@ -113,7 +112,7 @@ async def _destroy(args: ZfsPoolManage, call: Call, checks: Checks, node: str, m
     refs = storage_users.on_pool(await checks.inventory.storages(), args.name, node)
     there = await storage_users.tenants(checks, refs, node)
     await node_pools.may_destroy(checks, there, cleanup_config=args.cleanup_config)
-    await _not_the_system(checks, node, args.name, (members or {}).get(args.name, []))
+    await disk_use.must_not_be_the_system(checks, node, f"pool {args.name}", (members or {}).get(args.name, []))
     fate = node_pools.fate(there, cleanup_config=args.cleanup_config, cleanup_disks=args.cleanup_disks)
     summary = f"destroy ZFS pool {args.name} of node {node} with all its datasets and snapshots{fate}"
     params = {"cleanup-config": int(args.cleanup_config), "cleanup-disks": int(args.cleanup_disks)}
@@ -121,14 +120,6 @@ async def _destroy(args: ZfsPoolManage, call: Call, checks: Checks, node: str, m
     step = ApiCall("DELETE", ("nodes", node, "disks", "zfs", args.name), params)
     prints = f"{','.join((members or {}).get(args.name, []))}/{there.fingerprint}"
     return _plan(args, call, checks, node, summary, step, (), prints, ())
-
-
-async def _not_the_system(checks: Checks, node: str, pool: str, devices: Sequence[str]) -> None:
-    """A pool on disks with a boot partition is the one the node runs from."""
-    known = await checks.attempt(disk_use.listed(checks.inventory.api, node), f"disks of {node}")
-    boots = [disk for disk in known or () if any(part.used in ("EFI", "BIOS boot") for part in disk.partitions)]
-    on = [disk.path for disk in boots if disk_use.carries(disk, devices)]
-    checks.refuse(f"{node} boots from {', '.join(on)}, which pool {pool} is on", when=bool(on))
 
 
 def _plan(
