@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -80,10 +81,7 @@ def failure(reply: Reply, attempt: Attempt, parsed: Any = None) -> ProxmoxMcpErr
     if status == 403:
         return _forbidden(said, attempt)
     if status == 501:
-        return errors.Unsupported(
-            f"Method or path unknown on this Proxmox version, or content where none is allowed (HTTP 501): {attempt}",
-            status=status, tried=str(attempt), said=said, hint="proxmox_get_node_status shows the version; this call needs another one",
-        )  # fmt: skip
+        return _unsupported(said, attempt)
     if fields or status == 400 or said.startswith(f"400 {_PARAMETERS}"):
         return _wrong_parameters(status, fields, said, attempt)
     return _by_words(status, said, attempt)
@@ -148,9 +146,21 @@ LOOK_FIRST = "look at the task list (proxmox_list_tasks) and at the object itsel
 # the statuses
 
 
+def _unsupported(said: str, attempt: Attempt) -> ProxmoxMcpError:
+    if "too large" in said:
+        return errors.Unsupported(
+            f"The request is larger than this Proxmox version accepts (HTTP 501): {attempt}",
+            status=501, tried=str(attempt), said=said, hint="send less at once; older versions accept 64 KiB",
+        )  # fmt: skip
+    return errors.Unsupported(
+        f"Method or path unknown on this Proxmox version, or content where none is allowed (HTTP 501): {attempt}",
+        status=501, tried=str(attempt), said=said, hint="proxmox_get_node_status shows the version; this call needs another one",
+    )  # fmt: skip
+
+
 def _unauthenticated(said: str, attempt: Attempt) -> ProxmoxMcpError:
     low = said.lower()
-    user, _, name = attempt.token_id.partition("!")
+    user, name = (shlex.quote(part) for part in attempt.token_id.partition("!")[::2])
     if "no ticket" in low:
         hint = "Proxmox found no token in the request: a proxy in between may have removed the Authorization header"
     elif "no such token" in low or "no tokenid" in low:
@@ -171,7 +181,8 @@ def _unauthenticated(said: str, attempt: Attempt) -> ProxmoxMcpError:
     )  # fmt: skip
 
 
-_CHECK = re.compile(r"Permission check failed \((/[^,()\s]*), ([A-Za-z.|]+)\)")
+# what stands in a command to copy must not be more than a path and a privilege
+_CHECK = re.compile(r"Permission check failed \((/[A-Za-z0-9/_.@:+-]*), ([A-Za-z.|]+)\)")
 _NO_TOKEN = re.compile(r"user != root@pam|need proper ticket|only allowed for root@pam|only root (?:can|may)\b", re.IGNORECASE)
 
 
@@ -188,12 +199,12 @@ def _forbidden(said: str, attempt: Attempt) -> ProxmoxMcpError:
         )  # fmt: skip
     path, privileges = found[1], found[2].split("|")
     role = f"mcp-{privileges[0]}"
-    user = attempt.token_id.partition("!")[0]
+    token, user = shlex.quote(attempt.token_id), shlex.quote(attempt.token_id.partition("!")[0])
     return errors.PermissionDenied(
         f"Permission denied (HTTP 403): {attempt.token_id or 'the token'} lacks {' or '.join(privileges)} on {path}",
         status=403, tried=str(attempt), said=said,
         hint=f'someone who may manage permissions can grant it on a node: `pveum role add {role} --privs "{privileges[0]}"`, then '
-        f"`pveum acl modify {path} --tokens '{attempt.token_id}' --roles {role}`; a token with privilege separation has only what its user "
+        f"`pveum acl modify {path} --tokens {token} --roles {role}`; a token with privilege separation has only what its user "
         f"has too: `pveum acl modify {path} --users {user} --roles {role}`",
     )  # fmt: skip
 

@@ -8,69 +8,28 @@ member that worked stays the first choice, so a dead one costs its connect timeo
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
-import socket
 import ssl
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from proxmox_mcp import __version__, errors, secrets, text
 from proxmox_mcp.config import Member, Settings, require_api
 from proxmox_mcp.errors import InvalidArgument, ProxmoxMcpError
-from proxmox_mcp.http_client import answers, tls
+from proxmox_mcp.http_client import answers, faults, tls
 from proxmox_mcp.http_client.answers import Attempt, Reply
+from proxmox_mcp.http_client.faults import Lost, NoConnection
 from proxmox_mcp.http_client.paths import encode, path_of
 
 if TYPE_CHECKING:
     import httpx
 
 MAX_BODY = 64 * 2**20  # bytes of an answer
-_MAX_FORM = 512 * 2**10  # Proxmox answers 501 above
+_MAX_FORM = 512 * 2**10  # Proxmox answers 501 above, older versions earlier
 _MAX_TARGET = 7000  # characters of path and query; a request head has to fit into 8 KiB
 _CONNECT = 10.0  # seconds for a connection to one member
-_IDLE = 4.0  # seconds that an unused connection is kept: the server gives up earlier connections after 5
-
-
-@dataclass(slots=True)
-class _Trace:
-    """How far a request came, told by httpcore (a transport of a test tells nothing: `seen` stays false)."""
-
-    when_sent: Callable[[], None]
-    seen: bool = False
-    fresh: bool = False  # a new connection was opened for it
-    sent: bool = False
-    answered: bool = False
-
-    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
-        self.seen = True
-        if event == "connection.connect_tcp.started":
-            self.fresh = True
-        elif event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
-            self.sent = True
-            self.when_sent()
-        elif event == "http11.receive_response_headers.complete":
-            self.answered = self.sent
-
-
-@dataclass(frozen=True, slots=True)
-class _NoConnection:
-    """No connection to a member; nothing was sent. `certificate` is set when its certificate was refused."""
-
-    why: str
-    certificate: ssl.SSLCertVerificationError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Lost:
-    """Sent, and no whole answer came."""
-
-    why: str
-    timed_out: bool = False
-    answered: bool = False
-    fresh: bool = False
+_IDLE = 4.0  # seconds that an unused connection is kept: pveproxy closes its side after 5
 
 
 class HttpClient:
@@ -137,17 +96,17 @@ class HttpClient:
             # the time for connecting is shared with the members that are still to be tried
             share = max(0.0, deadline - asyncio.get_running_loop().time()) / (1 + others)
             outcome = await self._exchange(http, member, attempt, target, body, deadline, share)
-            if isinstance(outcome, _Lost) and not attempt.changes and not (outcome.timed_out or outcome.answered or outcome.fresh):
+            if isinstance(outcome, Lost) and not attempt.changes and not (outcome.timed_out or outcome.answered or outcome.fresh):
                 # the server closed an idle connection while the request was on its way: a read may ask again
                 outcome = await self._exchange(http, member, attempt, target, body, deadline, share)
-            if isinstance(outcome, _NoConnection):
+            if isinstance(outcome, NoConnection):
                 if outcome.certificate is not None:
                     raise await self._untrusted(outcome.certificate, member, attempt)
                 refusals.append(f"{member}: {outcome.why}")
                 continue
             self._preferred = index
-            if isinstance(outcome, _Lost):
-                raise _lost(outcome, attempt, timeout)
+            if isinstance(outcome, Lost):
+                raise faults.lost(outcome, attempt, timeout)
             return outcome, attempt
         raise errors.ConnectionFailed(
             f"Cannot connect to {'; '.join(refusals)}{' (through PROXMOX_PROXY)' if self.settings.proxy else ''}. Nothing was sent",
@@ -164,12 +123,13 @@ class HttpClient:
 
     async def _exchange(
         self, http: httpx.AsyncClient, member: Member, attempt: Attempt, target: str, body: bytes | None, deadline: float, share: float
-    ) -> Reply | _NoConnection | _Lost:
+    ) -> Reply | NoConnection | Lost:
         """One request to one member. Failures are returned, not raised: httpx's exceptions hold the request and with it the token."""
         # Until the request is sent, httpx's own connect timeouts count (one for TCP, one for TLS): cancelled from outside in the middle of
         # a handshake, httpcore would not close the socket. Through a proxy or a test's transport there is more to wait for than those.
-        limit = asyncio.timeout_at(deadline if self.settings.proxy or self._transport else None)
-        trace = _Trace(lambda: limit.reschedule(deadline))
+        at_once = bool(self.settings.proxy or self._transport)
+        limit = asyncio.timeout_at(deadline if at_once else None)
+        trace = faults.Trace(None if at_once else lambda: limit.reschedule(deadline))
         request = http.build_request(
             attempt.method,
             f"https://{_in_url(member)}{target}",
@@ -188,7 +148,7 @@ class HttpClient:
                 finally:
                     await response.aclose()
         except Exception as e:  # whatever it was, what counts is how far the request had come
-            return _what_happened(e, trace)
+            return faults.what_happened(e, trace)
 
     async def _untrusted(self, failure: ssl.SSLCertVerificationError, member: Member, attempt: Attempt) -> ProxmoxMcpError:
         presented = failure.presented if isinstance(failure, tls.PinMismatch) else ""
@@ -251,61 +211,3 @@ async def _read_body(response: httpx.Response) -> Reply:
     except Exception:  # whatever httpx says: it did not come whole
         return replace(reply, broken=f"it broke off after {size:,} bytes")
     return replace(reply, body=b"".join(chunks))
-
-
-def _what_happened(failure: Exception, trace: _Trace) -> _NoConnection | _Lost:
-    import httpx
-
-    if isinstance(failure, (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.PoolTimeout)) or (
-        trace.seen and not trace.sent
-    ):
-        causes = list(_causes(failure))
-        certificate = next((c for c in causes if isinstance(c, ssl.SSLCertVerificationError)), None)
-        return _NoConnection("certificate refused" if certificate else _connect_reason(failure, causes), certificate)
-    timed_out = isinstance(failure, (TimeoutError, httpx.TimeoutException))
-    return _Lost(
-        "no answer came in time" if timed_out else "the connection was closed before an answer came", timed_out, trace.answered, trace.fresh
-    )
-
-
-def _causes(failure: BaseException | None) -> Iterator[BaseException]:
-    while failure is not None:
-        yield failure
-        if isinstance(failure, BaseExceptionGroup):
-            yield from failure.exceptions
-        failure = failure.__cause__ or failure.__context__
-
-
-def _connect_reason(failure: Exception, causes: list[BaseException]) -> str:
-    import httpx
-
-    if isinstance(failure, httpx.ProxyError):
-        return f"the proxy refused ({secrets.mask_text(text.clean(str(failure), 100))})"
-    if isinstance(failure, (TimeoutError, httpx.TimeoutException)):
-        return "no connection in time"
-    for cause in causes:
-        if isinstance(cause, ssl.SSLError) and not isinstance(cause, (ssl.SSLWantReadError, ssl.SSLWantWriteError)):
-            return f"no TLS there ({text.clean(cause.reason or 'handshake failed', 100)})"
-        if isinstance(cause, socket.gaierror):
-            return f"name not found ({cause.strerror})"
-        if isinstance(cause, OSError) and cause.errno is not None and cause.errno in errno.errorcode:
-            return os.strerror(cause.errno)
-    return "the connection was closed while it was being made"
-
-
-def _lost(outcome: _Lost, attempt: Attempt, timeout: float) -> ProxmoxMcpError:
-    tried = str(attempt)
-    if attempt.changes:
-        what = f"Request timed out after {timeout:g} s" if outcome.timed_out else f"The connection to {attempt.address} was lost"
-        return errors.OutcomeUnknown(
-            f"{what}; the change was sent, and it is not known whether it was made", tried=tried, hint=answers.LOOK_FIRST
-        )
-    if outcome.timed_out:
-        return errors.RequestTimeout(
-            f"Request timed out after {timeout:g} s at {attempt.address}",
-            tried=tried,
-            hint="the node or one of its storages may hang; PROXMOX_TIMEOUT sets the limit",
-        )
-    return errors.ConnectionFailed(
-        f"Cannot connect to {attempt.address}: {outcome.why}", tried=tried, hint="try again; see pveproxy's log on the node"
-    )

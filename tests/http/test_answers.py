@@ -117,7 +117,11 @@ def test_403_names_path_privilege_and_the_commands() -> None:
 
 
 def test_403_cannot_smuggle_a_command_into_the_hint() -> None:
-    for words in ("Permission check failed (/vms/1'; rm -rf /, VM.Audit)", "Permission check failed (/x, VM.Audit;reboot)"):
+    for words in (
+        "Permission check failed (/vms/1'; rm -rf /, VM.Audit)",
+        "Permission check failed (/x, VM.Audit;reboot)",
+        "Permission check failed (/vms/1;reboot, VM.Audit)",
+    ):
         found = error(403, words)
         assert type(found) is errors.PermissionDenied
         assert "acl modify" not in found.hint

@@ -151,6 +151,16 @@ async def test_a_port_without_tls_is_said_to_be() -> None:
         await http.close()
 
 
+async def test_a_server_that_closes_before_tls() -> None:
+    """What pveproxy does to addresses that it is told to refuse."""
+    with RawServer(lambda connection: None, tls=False) as server:
+        http = HttpClient(server.settings())
+        with pytest.raises(ConnectionFailed, match="closed the connection before TLS") as caught:
+            await http.get("version")
+        assert "ALLOW_FROM" in str(caught.value)
+        await http.close()
+
+
 async def test_the_fingerprint_is_fetched_without_sending_anything() -> None:
     with RawServer(accept_anything) as server:
         assert await tls.fetch_fingerprint(Member("127.0.0.1", server.port)) == server.certificate.fingerprint
