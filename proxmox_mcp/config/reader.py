@@ -110,12 +110,9 @@ class Reader:
 
     def look_for_misspellings(self) -> None:
         """Warn about names that look like one of ours and are none."""
-        import difflib
+        for name in sorted(name for name in {*self._file, *self._environ} - _NAMES.keys() if name.upper().startswith("PROXMOX_")):
+            import difflib
 
-        ours = list(_NAMES)
-        for name in sorted({*self._file, *self._environ}):
-            if not name.upper().startswith("PROXMOX_") or name in _NAMES:
-                continue
-            near = difflib.get_close_matches(name.upper(), ours, 1, 0.85)
+            near = difflib.get_close_matches(name.upper(), _NAMES, 1, 0.85)
             if near:
                 self.warnings.append(f"{text.clean(name, 60)} is not a variable of this server; is {near[0]} meant?")

@@ -41,7 +41,7 @@ def example() -> str:
 
 
 def test_env_example_is_the_table() -> None:
-    assert (ROOT / ".env.example").read_text(encoding="utf-8") == example()
+    assert (ROOT / ".env.example").read_text(encoding="utf-8") == example(), "run: python -m tests.config.test_variables"
 
 
 def test_env_example_is_read_without_a_problem_once_the_secret_is_filled_in(tmp_path: Path) -> None:
@@ -96,3 +96,7 @@ def test_the_example_register_of_guests_is_json_with_what_each_entry_needs() -> 
     entries = {alias: entry for alias, entry in hosts.items() if not alias.startswith("_")}
     assert entries
     assert all(entry["host"] and entry["user"] for entry in entries.values())
+
+
+if __name__ == "__main__":
+    (ROOT / ".env.example").write_text(example(), encoding="utf-8")
