@@ -82,7 +82,7 @@ StorageId = Annotated[
 ]
 _DISK_PART = r"[A-Za-z0-9][A-Za-z0-9:._+@-]*"
 DiskName = Annotated[  # sda, /dev/sda, /dev/disk/by-id/...: disks.device makes the API's path of it
-    str, AfterValidator(matching(rf"(?:/dev/)?{_DISK_PART}(?:/{_DISK_PART}){{0,3}}", "a disk is named like /dev/sda", longest=200))
+    str, AfterValidator(matching(rf"(?!.*\.\.)(?:/dev/)?{_DISK_PART}(?:/{_DISK_PART}){{0,3}}", "a disk is named like /dev/sda", longest=200))
 ]
 GuestName = Annotated[str, AfterValidator(matching(_DNS_NAME, "a guest name has letters, digits, inner dashes and dots", longest=64))]
 Bridge = Annotated[str, AfterValidator(matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "a bridge name has letters, digits, - _ .", longest=32))]

@@ -10,6 +10,7 @@ from proxmox_mcp.health.sources import DAY, Row, Seen
 from proxmox_mcp.inventory import Guest, flag, number
 from proxmox_mcp.volumes import Place
 
+_SEES_STORAGES = ("Datastore.Audit", "Datastore.AllocateSpace", "Datastore.Allocate")
 RECENT = 8 * DAY  # seconds; longer where a guest's job runs more seldom than every four days
 
 
@@ -79,13 +80,9 @@ def _can_tell(seen: Seen, guest: Guest, jobs: Iterable[Row]) -> bool:
     targets = {str(job.get("storage") or "local") for job in jobs}
     if targets and targets <= storages.keys():
         places = {Place(name, None if storages[name].shared else guest.node) for name in targets}
-        if any(place in seen.unread or place not in seen.backups for place in places):
-            return False
-    else:
-        targets = {place.storage for place in (*seen.backups, *seen.unread)}
-        if seen.unread:
-            return False
-    return all(_visible(seen, name, guest) for name in targets)
+        return places <= seen.backups.keys() and all(_visible(seen, name, guest) for name in targets)
+    everywhere = any(seen.permissions.has("/storage", privilege) for privilege in _SEES_STORAGES)
+    return everywhere and not seen.unread and all(_visible(seen, place.storage, guest) for place in seen.backups)
 
 
 def _visible(seen: Seen, storage: str, guest: Guest) -> bool:
@@ -106,7 +103,7 @@ def _selects(job: Row, guest: Guest) -> bool:
     if flag(job.get("all")):
         return str(guest.vmid) not in _ids(job.get("exclude"))
     if job.get("pool"):
-        return guest.row.get("pool") == job["pool"]
+        return bool(guest.row.get("pool") == job["pool"])
     return str(guest.vmid) in _ids(job.get("vmid"))
 
 

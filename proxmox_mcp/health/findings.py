@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from proxmox_mcp import disks, tasks, text, zpools
 from proxmox_mcp.health.coverage import Coverage, Lacking, cover
@@ -15,8 +16,22 @@ TIGHT = 0.95  # of a node's memory
 _NAMED = 8  # objects named in one line
 
 
-def problems(seen: Seen) -> list[str]:
-    """What wants somebody's attention, the worst first; a subject is one line however many objects it concerns."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`problems` want somebody's attention; `facts` has a line for each subject; `limits` say what this token is not shown."""
+
+    problems: list[str]
+    facts: dict[str, str]
+    limits: list[str]
+
+
+def report(seen: Seen) -> Report:
+    """What was seen, judged."""
+    covered = cover(seen)
+    return Report(_problems(seen, covered), _facts(seen, covered), _limits(seen, covered))
+
+
+def _problems(seen: Seen, covered: Coverage) -> list[str]:
     return [
         *_quorum_problems(seen),
         *_node_problems(seen),
@@ -24,13 +39,13 @@ def problems(seen: Seen) -> list[str]:
         *_disk_problems(seen),
         *_storage_problems(seen),
         *_guest_problems(seen),
-        *_backup_problems(cover(seen)),
+        *_backup_problems(covered),
         *_task_problems(seen),
     ]
 
 
-def facts(seen: Seen) -> dict[str, str]:
-    """A line for each subject, whether it is well or not; "unknown" where nothing answered."""
+def _facts(seen: Seen, covered: Coverage) -> dict[str, str]:
+    """Well or not; "unknown" where nothing answered."""
     return {
         "nodes": _nodes(seen),
         "quorum": _quorum(seen),
@@ -39,8 +54,19 @@ def facts(seen: Seen) -> dict[str, str]:
         "zfs_pools": _pools(seen),
         "disks": _disks(seen),
         "tasks": _tasks(seen),
-        "backups": _backups(seen, cover(seen)),
+        "backups": _backups(seen, covered),
     }
+
+
+def _limits(seen: Seen, covered: Coverage) -> list[str]:
+    """What this token is not shown."""
+    said = []
+    if seen.guests is not None and (not seen.guests or not seen.permissions.has("/vms", "VM.Audit")):
+        said.append(seen.permissions.explains_empty("guests", "/vms", "VM.Audit"))
+    hidden = seen.permissions.explains_no_backups(*sorted({place.storage for place in seen.backups})) if seen.backups else ""
+    if hidden and covered.unknown:
+        said.append(f"backups: {hidden}")
+    return [line for line in said if line]
 
 
 def _some(names: Iterable[str], most: int = _NAMED) -> str:
@@ -89,7 +115,8 @@ def _node_problems(seen: Seen) -> Iterator[str]:
 
 def _nodes(seen: Seen) -> str:
     online = [node for node in seen.nodes if node.online]
-    loads = [f"{node.name} cpu {text.percent(node.row.get('cpu'))}% mem {_percent(node.row, 'mem', 'maxmem')}%" for node in online]
+    known = [node for node in online if number(node.row.get("cpu")) is not None]
+    loads = [f"{node.name} cpu {text.percent(node.row['cpu'])}% mem {_percent(node.row, 'mem', 'maxmem')}%" for node in known]
     return f"{len(online)} of {len(seen.nodes)} online" + (f" ({_some(loads, 6)})" if loads else "")
 
 
@@ -126,7 +153,7 @@ def _fill(seen: Seen) -> list[tuple[str, str, float | None, Row]]:
     for node, rows in seen.storage_lists.items():
         for row in rows:
             name, apart = str(row.get("storage")), not (flag(row.get("shared")) or row.get("storage") in shared)
-            key, state = (name, node if apart else ""), storage_state(row)
+            key, state = (name, node if apart else ""), str(storage_state(row))
             if key in found and (found[key][1] != "active" or state == "active"):
                 continue  # of a shared storage, a node where it is not active counts
             level = share(row.get("used"), row.get("total")) if state == "active" else None
@@ -136,9 +163,10 @@ def _fill(seen: Seen) -> list[tuple[str, str, float | None, Row]]:
         node, name = str(row.get("node")), str(row.get("storage"))
         apart = not (flag(row.get("shared")) or name in shared)
         key = (name, node if apart else "")
-        if node in silent and key not in found and row.get("status") == "available":
-            label = f"{name} on {node}" if apart else name
-            found[key] = (f"{label} (last known)", "active", share(row.get("disk"), row.get("maxdisk")), row)
+        if node in silent and key not in found:
+            state = "last known" if row.get("status") == "available" else "unknown"
+            level = share(row.get("disk"), row.get("maxdisk")) if state == "last known" else None
+            found[key] = (f"{name} on {node}" if apart else name, state, level, row)
     return sorted(found.values(), key=lambda each: (-(each[2] or 0), each[0]))
 
 
@@ -148,13 +176,14 @@ def _storage_problems(seen: Seen) -> Iterator[str]:
             yield f"storage {name}: enabled but not active"
         elif level is not None and level > FULL:
             used, total = (number(row.get(own)) or number(row.get(other)) for own, other in (("used", "disk"), ("total", "maxdisk")))
-            yield f"storage {name}: {text.percent(level)}% full ({text.size(used)} of {text.size(total)})"
+            when = ", as last known" if state == "last known" else ""
+            yield f"storage {name}: {text.percent(level)}% full ({text.size(used)} of {text.size(total)}){when}"
 
 
 def _storages(seen: Seen) -> str:
     levels = _fill(seen)
-    if not levels and not seen.storage_lists:
-        return "unknown"
+    if not levels:
+        return "none visible" if seen.storage_lists else "unknown"
     counts = Counter(state for _, state, _, _ in levels)
     fullest = [f"{name} {text.percent(level)}%" for name, _, level, _ in levels[:3] if level is not None]
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) + (f"; fullest {', '.join(fullest)}" if fullest else "")
@@ -227,7 +256,8 @@ def _tasks(seen: Seen) -> str:
     if not seen.failed_tasks:
         return "unknown"
     least = "at least " if any(page.beyond for page in seen.failed_tasks.values()) else ""
-    return f"{least}{len(_failed(seen))} failed in the last day"
+    own = "" if all(seen.permissions.has(f"/nodes/{node}", "Sys.Audit") for node in seen.failed_tasks) else ", of those that are visible"
+    return f"{least}{len(_failed(seen))} failed in the last day{own}"
 
 
 # --- backups
@@ -244,8 +274,8 @@ def _lacking(each: Lacking) -> str:
 
 
 def _backups(seen: Seen, found: Coverage) -> str:
-    if seen.guests is None or (not seen.backups and not found.missing):
-        return "unknown" if seen.guests or seen.guests is None else "no guests"
+    if not seen.guests:
+        return "unknown"
     parts = [f"{found.recent} guests with a recent one, {len(found.missing)} without"]
     if found.unknown:
         parts.append(f"unknown for {len(found.unknown)}")

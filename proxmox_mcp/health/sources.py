@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from proxmox_mcp import disks, tasks, volumes
-from proxmox_mcp.errors import AuthenticationError, ConfigError, ConnectionFailed, ProxmoxMcpError
+from proxmox_mcp.errors import AuthenticationError, ConfigError, ConnectionFailed, ProxmoxMcpError, RequestTimeout
 from proxmox_mcp.inventory import Guest, Inventory, Node, Permissions, StorageRef, flag, gap, gather, number, per_node
 from proxmox_mcp.volumes import Place
 
@@ -131,7 +131,10 @@ async def _rest(inventory: Inventory, seen: Seen, only: str | None) -> None:
         if what == "backups":
             seen.unread.add(where)
         if what != "interval":
-            missing.setdefault(gap(what, result), []).append(str(where))
+            why = gap(what, result)
+            if isinstance(result, RequestTimeout) and what in ("storages", "backups"):
+                why += " (often an unreachable network storage)"
+            missing.setdefault(why, []).append(str(where))
     seen.gaps += [f"{pool['unread']}" for pools in seen.pools.values() for pool in pools if "unread" in pool]
     # one line for all the places that failed alike
     seen.gaps += [f"{line.partition(': ')[0]} of {', '.join(where)}: {line.partition(': ')[2]}" for line, where in missing.items()]
@@ -167,7 +170,7 @@ async def _pools(inventory: Inventory, node: str) -> list[Row]:
     """The ZFS pools of a node with what `zpool status` says of each: ONLINE alone does not mean that the data is whole."""
     listed = {str(pool.get("name")): pool for pool in _rows(await inventory.api.get("nodes", node, "disks", "zfs")) or []}
     details = await per_node(listed, lambda name: inventory.api.get("nodes", node, "disks", "zfs", name), each=SOURCE_SECONDS / 2)
-    found = []
+    found: list[Row] = []
     for name, pool in listed.items():
         detail = details[name]
         more = {"unread": gap(f"ZFS pool {name} of {node}", detail)} if isinstance(detail, ProxmoxMcpError) else detail

@@ -95,5 +95,7 @@ def _whole(item: Any) -> dict[str, Any] | None:
         upid = Upid.parse(str(item.get("upid")))
     except InvalidArgument:
         return None
-    told = {"node": upid.node, "type": upid.type, "id": upid.id, "user": upid.user, "tokenid": upid.token, "starttime": upid.started}
-    return {**told, **{name: value for name, value in item.items() if value is not None}, "upid": str(upid), "starttime": upid.started}
+    # of a running task Proxmox names the token within the user, of an ended one beside it
+    user = f"{upid.user}!{upid.token}" if upid.token else upid.user
+    told = {"upid": str(upid), "node": upid.node, "type": upid.type, "id": upid.id, "user": user, "starttime": upid.started}
+    return {**item, **told}

@@ -80,9 +80,10 @@ async def _why_none(call: Call, listing: volumes.Listing, storage: str | None) -
     if not read and not listing.failed and storage is None:
         why = permissions.explains_empty("storages", "/storage", "Datastore.Audit")
         return [why or "no storage is set up for backups"]
-    reasons = [why for name in read if (why := permissions.explains_no_backups(name))]
-    hidden = [f"0 visible, which does not mean that there are none: {why}" for why in dict.fromkeys(reasons)]
-    return hidden or ([f"read: {', '.join(read)}"] if read else [])
+    why = permissions.explains_no_backups(*read) if read else ""
+    if why:
+        return [f"0 visible, which does not mean that there are none: {why}"]
+    return [f"read: {', '.join(read)}"] if read else []
 
 
 class ListIsos(Listing):

@@ -36,13 +36,10 @@ async def health_overview(args: HealthOverview, call: Call) -> Answer:
     note: disks of pve2: no answer in 3 s
     """
     seen = await health.look(call.inventory, call.now(), args.node)
-    found = health.problems(seen)
+    report = health.report(seen)
     where = f"node {seen.nodes[0].name}" if args.node is not None and seen.nodes else "the cluster"
-    count = f"{len(found)} problem{'s' if len(found) != 1 else ''}" if found else "no problem found"
+    count = f"{len(report.problems)} problem{'s' if len(report.problems) > 1 else ''}" if report.problems else "no problem found"
     partial = ", not everything answered" if seen.gaps else ""
-    record: dict[str, Any] = {"problems": found} if found else {}
-    notes = list(seen.gaps)
-    if seen.guests is not None and not seen.guests and args.node is None:
-        why = seen.permissions.explains_empty("guests", "/vms", "VM.Audit")
-        notes += [why] if why else []
-    return Answer(f"health of {where}: {count}{partial}", record=record | health.facts(seen), notes=tuple(notes))
+    record: dict[str, Any] = {"problems": report.problems} if report.problems else {}
+    notes = (*seen.gaps, *report.limits)
+    return Answer(f"health of {where}: {count}{partial}", record=record | report.facts, notes=notes)

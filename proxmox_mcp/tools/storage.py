@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from proxmox_mcp import volumes
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Count, Fields, Listing, NodeName, Reading, StorageId, matching, plain_text
-from proxmox_mcp.inventory import flag, number, share, storage_state
+from proxmox_mcp.inventory import flag, number, per_node, share, storage_state
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -18,6 +18,9 @@ from proxmox_mcp.registry import tool
 class ListStorage(Listing):
     node: NodeName | None = None
 
+
+PATIENCE = 15.0  # seconds for a node's list; what takes longer hangs on a storage
+_BEST_FIRST = ("active", "last known", "inactive", "disabled", "unknown")
 
 _STORAGES = (
     Column("storage"),
@@ -43,29 +46,35 @@ async def list_storage(args: ListStorage, call: Call) -> Answer:
     nas shared nfs active 71 1.1T 3.6T backup
     usb pve1 dir inactive - - - backup
     """
-    found = await call.inventory.from_nodes(args.node, lambda node: call.api.get("nodes", node, "storage"))
-    rows: list[dict[str, Any]] = []
-    apart: list[str] = []
-    shared: dict[str, dict[str, Any]] = {}
-    for node, seen in found.items():
-        for entry in seen:
-            row = _storage_row(entry, node)
-            if not row["shared"]:
-                rows.append(row)
-                continue
-            first = shared.setdefault(row["storage"], row)
-            if first["state"] != row["state"]:
-                better, worse = sorted((first, row), key=lambda each: each["state"] != "active")
-                apart.append(f"{row['storage']} is {better['state']} on some nodes, but {worse['state']} on {worse['at']}")
-                shared[row["storage"]] = better
-    rows += shared.values()
-    notes = (*call.inventory.notes, *apart)
-    if not rows and not call.inventory.gaps:
-        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
-        notes += (why,) if why else ()
-    where = next(iter(found)) if args.node is not None else None
-    order = ("storage", "node")
-    return Answer("storages", rows=rows, columns=_STORAGES, order=order, filters={"node": where}, notes=notes)
+    inventory = call.inventory
+    places = [(await inventory.node(args.node, live=True)).name] if args.node is not None else await inventory.live_nodes()
+    found = await per_node(places, lambda node: call.api.get("nodes", node, "storage"), each=PATIENCE)
+    good = inventory.keep(found)
+    rows = [_storage_row(entry, node) for node, seen in good.items() for entry in seen]
+    notes: list[str] = []
+    if len(good) < len(places):
+        silent = {node for node in places if node not in good}
+        statistics = await call.api.get("cluster", "resources", params={"type": "storage"})
+        rows += [_last_known(entry) for entry in statistics if entry.get("node") in silent]
+        notes.append(f"{', '.join(sorted(silent))}: one storage that hangs holds up the list; last known are figures that Proxmox kept")
+    rows, differing = _once(rows)
+    notes = [*inventory.notes, *notes, *differing]
+    if not rows and not inventory.gaps:
+        why = (await inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
+        notes += [why] if why else []
+    filters = {"node": places[0] if args.node is not None else None}
+    return Answer("storages", rows=rows, columns=_STORAGES, order=("storage", "node"), filters=filters, notes=tuple(notes))
+
+
+def _once(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Shared storages as one row each, and a line for each that the nodes see differently."""
+    kept: dict[tuple[str, str], dict[str, Any]] = {}
+    differing = []
+    for row in sorted(rows, key=lambda row: _BEST_FIRST.index(row["state"])):
+        first = kept.setdefault((row["storage"], row["node"]), row)
+        if first["state"] != row["state"] and row["state"] in ("inactive", "disabled"):
+            differing.append(f"{row['storage']} is {first['state']} on {first['at']}, but {row['state']} on {row['at']}")
+    return list(kept.values()), differing
 
 
 def _storage_row(entry: Mapping[str, Any], node: str) -> dict[str, Any]:
@@ -77,6 +86,14 @@ def _storage_row(entry: Mapping[str, Any], node: str) -> dict[str, Any]:
     elif row.get("used_fraction") is None:
         row["used_fraction"] = share(entry.get("used"), entry.get("total"))
     return row
+
+
+def _last_known(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A storage entry of the cluster's statistics, for a node that did not answer."""
+    known = entry.get("status") == "available"
+    row = {"type": entry.get("plugintype"), "enabled": 1, "active": 1, "total": entry.get("maxdisk"), "used": entry.get("disk")}
+    taken = _storage_row({**entry, **row}, str(entry.get("node")))
+    return taken | ({"state": "last known"} if known else {"state": "unknown"} | dict.fromkeys(("total", "used", "avail", "used_fraction")))
 
 
 class ListClusterStorage(Listing):

@@ -91,7 +91,6 @@ def _task_row(row: Mapping[str, Any], now: float) -> dict[str, Any]:
         "duration": None if until is None else max(0, int(until - row["starttime"])),
         "status": str(verdict),
         "state": verdict.state,
-        "user": "!".join(str(part) for part in (row.get("user"), row.get("tokenid")) if part),
     }
 
 

@@ -65,6 +65,8 @@ async def list_vms(args: ListVms, call: Call) -> Answer:
     filters = {"node": node, "vmid": args.vmid, "status": args.status, "type": args.guest_type, "name": args.name}
     everyone = await call.inventory.guests()
     rows = [_guest_row(guest) for guest in everyone if _wanted(guest, args, node)]
+    if any(row["status"] == "unknown" for row in rows):
+        await call.inventory.live_nodes()  # an offline node explains it
     notes = call.inventory.notes
     if not everyone and not call.inventory.gaps:
         notes += tuple(filter(None, [(await call.inventory.permissions()).explains_empty("guests", "/vms", "VM.Audit")]))
