@@ -73,7 +73,7 @@ def prepare(
     script = (
         f"PATH={PATH}; export PATH\n"
         "l=; read -r l </proc/$$/stat\n"
-        "set -- ${l##*)}\n"
+        "set -- ${l##*\\)}\n"
         # the marker ends whatever the account's profile printed; it is never whole in the line itself, which a shell may echo
         f'printf \'%s%s %s %s\\n\' "$0" {proof} "$$" "${{20-}}"\n'
         f"printf '%s%s\\n' \"$0\" {proof} >&2\n"
@@ -112,19 +112,19 @@ if [ ! -r /proc/self/stat ]; then
   if kill -s 0 -- "-$p"; then echo "left $p"; else echo left; fi
   exit
 fi
-read -r l </proc/$$/stat; set -- ${l##*)}; own=$4
+read -r l </proc/$$/stat; set -- ${l##*\)}; own=$4
 # never the way this script came by, and never the first process
 spared=' 0 1 '; a=$$
 while [ "$a" -gt 1 ]; do
   spared="$spared$a "; l=; read -r l <"/proc/$a/stat" || break
-  set -- ${l##*)}; a=$2
+  set -- ${l##*\)}; a=$2
 done
 mine=' '
 if [ "$p" ]; then mine=" $p:$t "; else
   p=none
   for f in $(grep -lF "$k" /proc/[0-9]*/cmdline); do
     f=${f%/cmdline}; q=${f#/proc/}; l=; read -r l <"$f/stat" || continue
-    set -- ${l##*)}; [ "$4" = "$own" ] && continue
+    set -- ${l##*\)}; [ "$4" = "$own" ] && continue
     mine="$mine$q:${20} "; [ "$4" = "$q" ] && p=$q
   done
   [ "$mine" = ' ' ] && { echo 'left ?'; exit; }
@@ -132,14 +132,14 @@ fi
 list() {
   for f in /proc/[0-9]*/stat; do
     l=; read -r l <"$f" || continue
-    f=${f%/stat}; set -- ${l##*)}
+    f=${f%/stat}; set -- ${l##*\)}
     case $1 in Z|X) continue ;; esac
     echo "${f#/proc/} $2 $4 ${20}"
   done
 }
 find_them() {
   # somebody else got the process id meanwhile: the command has ended, and its session with it
-  l=; [ "$t" ] && read -r l <"/proc/$p/stat" && set -- ${l##*)} && [ "${20}" != "$t" ] && p=none
+  l=; [ "$t" ] && read -r l <"/proc/$p/stat" && set -- ${l##*\)} && [ "${20}" != "$t" ] && p=none
   all=$(list); left=; grown=1
   while [ "$grown" ]; do
     grown=
@@ -155,9 +155,15 @@ $all
 LIST
   done
 }
+# stopped first, so that none has a child that nobody sees; the look that finds no more is the last
+n=0; before=none
+while find_them; [ "$left" != "$before" ] && [ $n -lt 5 ]; do
+  n=$((n+1)); before=$left; [ "$left" ] && kill -s STOP $left
+done
+[ "$left" ] && { kill -s TERM $left; kill -s CONT $left; }
 n=0
 while find_them; [ "$left" ] && [ $n -lt 25 ]; do
-  if [ $n = 0 ]; then kill -s TERM $left; elif [ $n -ge 8 ]; then kill -s KILL $left; fi
+  [ $n -ge 8 ] && kill -s KILL $left
   n=$((n+1)); pause
 done
 echo "left$left"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import asyncssh
@@ -22,7 +22,8 @@ SESSIONS = 8
 ENDERS = 2
 # A process that was left in the background keeps the channel open; so long it may be silent after the command's own end.
 LINGER = 1.5
-_END_TIME = 9.0
+# How long ending a command may take in all, and over a connection that may be dead.
+_END_TIME = 12.0
 _ANSWER_TIME = 3.0
 
 
@@ -41,7 +42,7 @@ class Link:
         """`reconnect` opens another connection to the same target, for ending what can no longer be ended over this one."""
         self.connection = connection
         self.target = target
-        self.sessions = anyio.CapacityLimiter(SESSIONS)
+        self._sessions = anyio.CapacityLimiter(SESSIONS)
         self.hostname = ""
         self.naming = asyncio.Lock()
         self._enders = anyio.CapacityLimiter(ENDERS)
@@ -52,17 +53,29 @@ class Link:
     def usable(self) -> bool:
         return not self._retired and not self.connection.is_closed()
 
+    @asynccontextmanager
+    async def room(self) -> AsyncIterator[None]:
+        """Room for one command, waited for when as many run as the server allows."""
+        try:
+            async with self._sessions:
+                yield
+        finally:
+            self._close_when_done()
+
     def shrink(self) -> bool:
         """The server refused one more session: never ask for so many again. False when no other command runs that could make room."""
-        others = self.sessions.borrowed_tokens - 1
+        others = int(self._sessions.borrowed_tokens) - 1
         if others:
-            self.sessions.total_tokens = min(self.sessions.total_tokens, others)
+            self._sessions.total_tokens = min(self._sessions.total_tokens, others)
         return others > 0
 
     def retire(self) -> None:
-        """Give no more commands to it; those that run on it are left alone."""
+        """Give no more commands to it; those that run on it are left alone, with the last of them it is closed."""
         self._retired = True
-        if self.sessions.borrowed_tokens == 0:
+        self._close_when_done()
+
+    def _close_when_done(self) -> None:
+        if self._retired and not self._sessions.borrowed_tokens:
             self.connection.close()
 
     async def close(self) -> None:
@@ -98,7 +111,43 @@ class Link:
                 await _finish(listener, session)
         if listener and (failure := listener.exception()):
             raise failure
-        return _outcome(session, why, duration, may_run_on=not ended, target=self.target)
+        return self.outcome(session, why, duration, may_run_on=not ended)
+
+    def outcome(self, session: Session, why: str, duration: float, *, may_run_on: bool) -> Outcome:
+        """What is known of a command that is not watched any more; `why` as from _watch. SshError when it was never started."""
+        stdout, omitted, broken_out = session.out.text()
+        stderr, omitted_stderr, broken_err = session.err.text()
+        if session.out.started is None and session.err.started is None:
+            noise = (bytes(session.out.noise) + bytes(session.err.noise)).decode(errors="replace").strip()
+            if why in ("closed", "lingering") and session.end_known:
+                raise SshError(
+                    f"The login shell of {self.target.user} on {self.target.name} did not start the command "
+                    f"({f'signal {session.signal}' if session.signal else f'exit status {session.exit_status}'}). The command was not run.",
+                    said=noise[-500:],
+                    hint="The account needs a shell (not nologin), and no forced command or profile that ends the session.",
+                )
+            stderr = f"[printed before the command started]\n{noise[-2000:]}" if noise else ""
+        # output is complete once its end has come, however the connection went afterwards
+        cut = session.error is not None and not session.eof
+        lost = (why == "closed" and cut) or (why in ("closed", "stopped") and not session.end_known)
+        # what a program says on being ended (some answer SIGTERM with exit 0) is not the status of its work
+        ended_here = why in ("stopped", "timed out", "capped")
+        return Outcome(
+            exit_status=None if lost or ended_here else session.exit_status,
+            signal=session.signal,
+            lost=lost,
+            timed_out=why == "timed out",
+            capped=why == "capped",
+            stdout=stdout,
+            stderr=without_locale_noise(stderr),
+            omitted_bytes=omitted,
+            omitted_stderr=omitted_stderr,
+            replaced=broken_out or broken_err,
+            duration=duration,
+            stdout_bytes=session.out.total,
+            stdout_sha256=session.out.sha256,
+            may_run_on=may_run_on,
+        )
 
     async def _open(self, session: Session) -> None:
         try:
@@ -144,8 +193,8 @@ class Link:
     async def _answer(self, script: str, sudo: bool) -> str:
         """The script's last line; over a connection of its own where this one has no room or is dead."""
         with suppress(NotRun, SshError, TimeoutError):
-            if self.usable:
-                async with asyncio.timeout(_ANSWER_TIME if self._retired else _END_TIME / 2):
+            if not self.connection.is_closed():
+                async with asyncio.timeout(_ANSWER_TIME if self._retired else _END_TIME - 2 * _ANSWER_TIME):
                     return await self._ask(script, sudo)
         with suppress(NotRun, SshError):
             other = await self._reconnect()
@@ -215,39 +264,3 @@ async def _finish(listener: asyncio.Task[None], session: Session) -> None:
     if not done:
         listener.cancel()
         await asyncio.wait({listener})
-
-
-def _outcome(session: Session, why: str, duration: float, *, may_run_on: bool, target: SshTarget) -> Outcome:
-    stdout, omitted, broken_out = session.out.text()
-    stderr, omitted_stderr, broken_err = session.err.text()
-    if session.out.started is None and session.err.started is None:
-        noise = (bytes(session.out.noise) + bytes(session.err.noise)).decode(errors="replace").strip()
-        if why in ("closed", "lingering") and session.end_known:
-            raise SshError(
-                f"The login shell of {target.user} on {target.name} did not start the command "
-                f"(exit status {session.exit_status if session.signal is None else session.signal}). Nothing was run.",
-                said=noise[-500:],
-                hint="The account needs a shell (not nologin), and no forced command or profile that ends the session.",
-            )
-        stderr = f"[printed before the command started]\n{noise[-2000:]}" if noise else ""
-    # output is complete once its end has come, however the connection went afterwards
-    cut = session.error is not None and not session.eof
-    lost = (why == "closed" and cut) or (why in ("closed", "stopped") and not session.end_known)
-    # what a program says on being ended (some answer SIGTERM with exit 0) is not the status of its work
-    ended_here = why in ("stopped", "timed out", "capped")
-    return Outcome(
-        exit_status=None if lost or ended_here else session.exit_status,
-        signal=session.signal,
-        lost=lost,
-        timed_out=why == "timed out",
-        capped=why == "capped",
-        stdout=stdout,
-        stderr=without_locale_noise(stderr),
-        omitted_bytes=omitted,
-        omitted_stderr=omitted_stderr,
-        replaced=broken_out or broken_err,
-        duration=duration,
-        stdout_bytes=session.out.total,
-        stdout_sha256=session.out.sha256,
-        may_run_on=may_run_on,
-    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from proxmox_mcp.errors import CommandLost, SshAuthFailed, SshError, SshUnreachable
+from proxmox_mcp.errors import SshAuthFailed, SshError, SshUnreachable
 from proxmox_mcp.ssh.command import prepare
 from proxmox_mcp.ssh.outcome import Outcome
 from proxmox_mcp.ssh_targets import SshTarget
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # What is read of one command, bytes of stdout and stderr together, before it is ended: enough for everything that ends by itself.
 READ_LIMIT = 64 * 1024 * 1024
 _CLOSING = 2.0
-_TRIES = 5
+_TRIES = 8
 _SHUTTING_DOWN = "The server is shutting down; nothing was run."
 _SUDO_ASKS = re.compile(
     r"^sudo(?:-rs)?: (?:a password is required|a terminal is required.*|interactive authentication is required)$", re.MULTILINE
@@ -59,7 +59,8 @@ class SshPool:
         sbin, LC_ALL=C.UTF-8, no pager) plus extra_env.
 
         When the time is up, when it prints more than the pool reads, and when this call is cancelled, the command is ended on the far
-        side. A connection that dies in between gives Outcome(lost=True): what the command did is not known, and it is not run again.
+        side. What it leaves in the background lives on, and does not hold the answer back. A connection that dies in between gives
+        Outcome(lost=True): what the command did is not known, and it is not run again.
 
         Raises InvalidArgument, ConfigError, SshUnreachable, SshAuthFailed, HostKeyUnknown, HostKeyChanged, SshError; nothing was run then.
         """
@@ -118,11 +119,11 @@ class SshPool:
         said, failures = "", 0
         while failures < _TRIES:
             link = await self._link(target)
-            async with link.sessions:
+            async with link.room():
                 session = Session(command, max_bytes=max_bytes, read_limit=self._read_limit, listening=on_output is not None)
                 job = asyncio.create_task(link.execute(session, timeout=timeout, sudo=target.sudo, on_output=on_output))
                 try:
-                    return _not_asked_by_sudo(target, await self._see_through(job, session)), link
+                    return _not_asked_by_sudo(target, await self._see_through(link, job, session)), link
                 except NotRun as failure:
                     said = failure.said
                     if failure.refused:
@@ -139,15 +140,15 @@ class SshPool:
             hint="Check MaxSessions in its sshd_config.",
         )
 
-    async def _see_through(self, job: asyncio.Task[Outcome], session: Session) -> Outcome:
+    async def _see_through(self, link: Link, job: asyncio.Task[Outcome], session: Session) -> Outcome:
         """Wait for the job. Cancelled meanwhile: the command is ended first, then the cancellation goes on."""
         self._running[job] = session
         job.add_done_callback(self._forget)
         try:
             return await asyncio.shield(job)
         except asyncio.CancelledError:
-            if job.cancelled():
-                raise CommandLost("The server is shutting down; what the command did is not known.") from None
+            if job.cancelled():  # by close, which waited long enough
+                return link.outcome(session, "stopped", 0.0, may_run_on=True)
             session.stop()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({job})

@@ -17,6 +17,7 @@ from proxmox_mcp.ssh import ShellText, operand
 from proxmox_mcp.ssh.command import LINE_LIMIT, PATH, ending, prepare
 from tests.sshd import processes
 
+linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
 SHELLS = ["bash", "dash", "zsh", "ksh", "tcsh", "fish", "busybox"]
 HOSTILE = [
     "a b",
@@ -154,18 +155,18 @@ def started(argv: Sequence[str]) -> tuple[subprocess.Popen[bytes], tuple[int, st
     return process, (int(pid), start)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
-@pytest.mark.parametrize(
-    "script",
-    [
-        "sleep MARK",
-        "sleep MARK & sleep MARK | cat; :",
-        "trap '' TERM HUP INT; sleep MARK & wait; while :; do sleep MARK; done",
-        "setsid -w sleep MARK",
-    ],
-)
+SCRIPTS = [
+    "sleep MARK",
+    "sleep MARK & sleep MARK | cat; :",
+    "trap '' TERM HUP INT; sleep MARK & wait; while :; do sleep MARK; done",
+    "setsid -w sleep MARK",
+]
+
+
+@linux
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_ending_ends_the_whole_command(script: str) -> None:
-    mark = f"3{os.urandom(4).hex()}".translate(str.maketrans("abcdef", "123456"))
+    mark = str(300_000_000 + int.from_bytes(os.urandom(3)))
     process, reported = started(["sh", "-c", f"echo ready; {script.replace('MARK', mark)}"])
     assert process.stdout
     assert process.stdout.readline() == b"ready\n"
@@ -175,7 +176,37 @@ def test_ending_ends_the_whole_command(script: str) -> None:
     process.stdout.close()
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
+@linux
+@pytest.mark.parametrize("shell", ["bash", "dash", "ksh", "zsh", "busybox"])
+def test_both_scripts_run_in_every_sh(shell: str, tmp_path: Path) -> None:
+    found = shutil.which(shell)
+    if not found:
+        pytest.skip(f"{shell} is not installed")
+    sh = tmp_path / "sh"
+    sh.symlink_to(found)
+    command = prepare(["sleep", "300"], timeout=60)
+    line = command.line.replace("exec /bin/sh ", f"exec {sh} ")
+    process = subprocess.Popen(["dash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    assert process.stdout
+    assert process.stderr
+    marker, pid, start = process.stdout.readline().decode().split()
+    assert marker.encode() == command.marker
+    assert int(pid) == process.pid
+    script = ending(command.token, (int(pid), start))
+    ended = subprocess.run([sh, "-c", script], capture_output=True, text=True, timeout=30)
+    assert ended.stdout == "left\n"
+    process.wait(10)
+    # without /proc (FreeBSD) the process group is what can be ended
+    process.stdout.close()
+    process.stderr.close()
+    process = subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 300 & sleep 300"], start_new_session=True)
+    script = ending(command.token, (process.pid, "")).replace("/proc/", "/no-proc/")
+    ended = subprocess.run([sh, "-c", script], capture_output=True, text=True, timeout=30)
+    process.wait(10)
+    assert ended.stdout in ("left\n", f"left {process.pid}\n")
+
+
+@linux
 def test_ending_spares_a_stranger_who_got_the_process_id() -> None:
     process, (pid, start) = started(["sleep", "300"])
     assert would_end("0" * 16, (pid, str(int(start) - 1))) == "left\n"
@@ -185,7 +216,7 @@ def test_ending_spares_a_stranger_who_got_the_process_id() -> None:
     process.stdout.close()
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
+@linux
 def test_ending_never_touches_the_way_it_came_by() -> None:
     """Sessions 0 and 1 hold the first processes and the kernel's; ours holds whoever asked."""
     start = Path(f"/proc/{os.getpid()}/stat").read_text().rpartition(")")[2].split()[19]
@@ -197,7 +228,7 @@ def test_ending_never_touches_the_way_it_came_by() -> None:
             ending("0" * 16, (first, "5"))
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
+@linux
 def test_ending_finds_a_command_whose_profile_hangs_by_its_token() -> None:
     command = prepare(["true"], timeout=60)
     process = subprocess.Popen(["sh", "-c", f"sleep 300; : {command.line}"], start_new_session=True)

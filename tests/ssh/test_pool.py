@@ -88,6 +88,18 @@ async def test_a_wire_that_goes_dead_silently_is_noticed(sshd: Sshd, pool: SshPo
         assert wire.connections == 2
 
 
+async def test_a_connection_that_is_given_up_leaves_its_commands_alone_and_is_closed_after_them(sshd: Sshd, pool: SshPool) -> None:
+    target = sshd.target()
+    slow = asyncio.create_task(pool.run(target, ["sh", "-c", "sleep 0.5; echo slow"]))
+    await pool.run(target, ["true"])
+    [link] = pool._links.values()
+    link.retire()
+    assert (await pool.run(target, ["echo", "new"])).stdout == "new\n"
+    assert (await slow).stdout == "slow\n"
+    await link.connection.wait_closed()
+    assert sshd.connections == 2
+
+
 async def test_keep_alive_gives_a_dead_wire_up_and_its_command_is_lost(
     sshd: Sshd, pool: SshPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

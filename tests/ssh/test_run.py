@@ -102,6 +102,14 @@ async def test_a_channel_that_closes_without_a_status_is_lost(tmp_path: Path, po
         assert (await pool.run(target, ["true"])).lost
 
 
+async def test_g60_locale_warnings_do_not_hide_the_message(sshd: Sshd, pool: SshPool) -> None:
+    noise = "; ".join(f"echo 'perl: warning: {line}' >&2" for line in ("Setting locale failed.", "Falling back.", "a", "b", "c"))
+    outcome = await pool.run(sshd.target(), ["sh", "-c", f"{noise}; echo '205 running web'"])
+    assert (outcome.ok, outcome.stdout, outcome.stderr) == (True, "205 running web\n", "")
+    outcome = await pool.run(sshd.target(), ["sh", "-c", f"{noise}; echo 'CT 205 does not exist' >&2; exit 2"])
+    assert (outcome.exit_status, outcome.stderr) == (2, "CT 205 does not exist\n")
+
+
 async def test_g61_sbin_is_on_the_path_and_127_comes_through(sshd: Sshd, pool: SshPool) -> None:
     path = (await pool.run(sshd.target(), ["printenv", "PATH"])).stdout
     assert path == "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
@@ -331,7 +339,7 @@ async def test_a_login_shell_that_is_not_bash(sshd: Sshd, pool: SshPool, shell: 
 async def test_an_account_without_a_shell_is_said_so(sshd: Sshd, pool: SshPool, shell: str) -> None:
     with account(shell, sshd) as user, pytest.raises(SshError, match="did not start the command") as failed:
         await pool.run(sshd.target(user=user.name), ["id"])
-    assert "Nothing was run" in str(failed.value)
+    assert "The command was not run" in str(failed.value)
 
 
 @contextmanager
