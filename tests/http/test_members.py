@@ -48,7 +48,7 @@ async def test_the_next_is_asked_when_one_refuses_also_for_changes(second: Serve
 
 
 async def test_the_one_that_worked_is_asked_first_from_then_on(second: ServedApi, mute: Member) -> None:
-    http = HttpClient(settings(second, members=(mute, member(second)), timeout=0.6))
+    http = HttpClient(settings(second, members=(mute, member(second)), timeout=2))
     start = time.monotonic()
     assert await http.get("version") == "second"
     first = time.monotonic() - start
@@ -57,16 +57,16 @@ async def test_the_one_that_worked_is_asked_first_from_then_on(second: ServedApi
         assert await http.get("version") == "second"
     rest = time.monotonic() - start
     await http.close()
-    assert 0.1 < first < 0.6
-    assert rest < 0.5
+    assert first > 0.4
+    assert rest < first
     assert http.sent == 7
 
 
 async def test_requests_that_start_together_wait_for_the_dead_one_once(second: ServedApi, mute: Member) -> None:
-    http = HttpClient(settings(second, members=(mute, member(second)), timeout=0.6))
+    http = HttpClient(settings(second, members=(mute, member(second)), timeout=2))
     start = time.monotonic()
     assert await asyncio.gather(*(http.get("version") for _ in range(6))) == ["second"] * 6
-    assert time.monotonic() - start < 0.6
+    assert time.monotonic() - start < 2 * 0.5
     await http.close()
 
 
