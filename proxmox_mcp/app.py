@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from proxmox_mcp import secrets
+from proxmox_mcp import limits, secrets
 from proxmox_mcp.config import Settings
 from proxmox_mcp.errors import ConfigError
 from proxmox_mcp.questions import Questions
@@ -37,6 +37,10 @@ class App:
 
     @cached_property
     def api(self) -> HttpClient:
+        if limits.limits_reads(self.settings):
+            from proxmox_mcp.limited_reads import LimitedClient
+
+            return LimitedClient(self.settings)
         from proxmox_mcp.http_client import HttpClient
 
         return HttpClient(self.settings)

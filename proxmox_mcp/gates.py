@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from proxmox_mcp import limits
 from proxmox_mcp.arguments import Changing
 from proxmox_mcp.config import Settings
 from proxmox_mcp.errors import Refused
@@ -19,9 +20,9 @@ def check_limits(plan: Plan, settings: Settings) -> None:
     """Changes outside PROXMOX_ALLOW_VMIDS and PROXMOX_ALLOW_NODES are refused."""
     for target in plan.targets:
         kind, _, name = target.partition(" ")
-        if kind == "guest" and settings.allow_vmids and not any(low <= int(name) <= high for low, high in settings.allow_vmids):
+        if kind == "guest" and not limits.guest_inside(settings, int(name)):
             raise Refused(f"guest {name} is outside PROXMOX_ALLOW_VMIDS")
-        if kind == "node" and settings.allow_nodes and name not in settings.allow_nodes:
+        if kind == "node" and not limits.node_inside(settings, name):
             raise Refused(f"node {name} is outside PROXMOX_ALLOW_NODES")
 
 

@@ -16,16 +16,17 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetad
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import ConfigDict
 
-from proxmox_mcp import __version__, pipeline, secrets
+from proxmox_mcp import __version__, pipeline, secrets, text
 from proxmox_mcp.app import App
 from proxmox_mcp.approval import SdkPeer
 from proxmox_mcp.arguments import schema
 from proxmox_mcp.errors import ProxmoxMcpError
-from proxmox_mcp.instructions import INSTRUCTIONS
+from proxmox_mcp.instructions import instructions
 from proxmox_mcp.prompts import add_prompts
 from proxmox_mcp.registry import Tool
 from proxmox_mcp.resources import add_resources
 
+LONGEST_ERROR = 16_000  # characters
 # Our own models check the arguments and the answers are text alone: the SDK's view of a tool stays empty.
 _NO_METADATA = FuncMetadata(arg_model=ArgModelBase)
 
@@ -42,7 +43,7 @@ class PublishedTool(SdkTool):
             try:
                 found = await pipeline.run(self.record, arguments, self.app, SdkPeer(context, self.app.questions))
             except ProxmoxMcpError as exc:
-                raise ToolError(secrets.mask_text(str(exc))) from None
+                raise ToolError(secrets.mask_text(text.clean_block(str(exc), LONGEST_ERROR))) from None
             except Exception as exc:  # without this the SDK would send str(exc) to the model
                 raise UnexpectedToolError(f"{self.name} failed inside the server; its log (stderr) has the details") from exc
         if scope.cancelled_caught:
@@ -82,7 +83,8 @@ def reading_schema(parameters: dict[str, Any], record: Tool) -> dict[str, Any]:
     """The schema of a mixed tool in read-only mode: reading values alone, no gates."""
     properties = {name: spec for name, spec in parameters["properties"].items() if name not in _GATES}
     for name, values in record.reads.items():
-        properties[name] = {**{k: v for k, v in properties[name].items() if k != "default"}, "enum": list(values)}
+        kept = {key: value for key, value in properties[name].items() if key != "default" or value in values}
+        properties[name] = {**kept, "enum": list(values)}
     return {**parameters, "properties": properties}
 
 
@@ -104,11 +106,12 @@ def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
         "pve-mcp",
         title="Proxmox VE",
         version=__version__,
-        instructions=INSTRUCTIONS,
+        instructions=instructions(tools, app.settings),
         tools=[published(record, app) for record in tools],
         lifespan=lifespan,
         log_level="WARNING",
-        cache_hints={"tools/list": hour},
+        # what a server offers is fixed when it starts; what it reads is not
+        cache_hints=dict.fromkeys(("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"), hour),
     )
     add_resources(server, app, tools)
     add_prompts(server, frozenset(record.name for record in tools))

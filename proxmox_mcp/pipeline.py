@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from proxmox_mcp import gates, preview
+from proxmox_mcp import gates, limits, preview
 from proxmox_mcp.app import App, Call, Stamp
 from proxmox_mcp.arguments import Arguments, Changing, parse
 from proxmox_mcp.carry_out import carry_out
@@ -55,6 +55,7 @@ async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Resul
     """One call from raw arguments to text. Raises ProxmoxMcpError for every anticipated failure."""
     args = parse(tool.model, raw)
     check_reads(tool, args, app)
+    limits.check_read(app.settings, getattr(args, "vmid", None), getattr(args, "node", None))
     call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
     found = await tool.function(args, call)
     if isinstance(found, Plan):

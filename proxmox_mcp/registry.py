@@ -23,8 +23,9 @@ class Tool:
     """One published tool.
 
     `risk` is the highest risk of any of its actions. `reads` names, for a tool that also changes things, the argument values that only
-    read: read-only mode keeps the tool with those alone. `limit` says how a limit to some guests and nodes applies: by the guest or
-    node of the call, or not at all ("none": such tools leave the list when a limit is set).
+    read: read-only mode keeps the tool with those alone. `limit` says how a limit to some guests and nodes is held:
+    by the guest that the call or its plan names ("guest"), by the node alone ("node": a change leaves the list where guests are
+    limited), or not at all ("none": the tool leaves the list under any limit).
     """
 
     name: str

@@ -6,17 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import Completion, PromptReference, ResourceTemplateReference
 
-from proxmox_mcp import pipeline, secrets
+from proxmox_mcp import pipeline, secrets, text
 from proxmox_mcp.app import App, Call, Stamp
-from proxmox_mcp.errors import ProxmoxMcpError
+from proxmox_mcp.errors import InvalidArgument, NotFound, ProxmoxMcpError
 from proxmox_mcp.plan import Answer, Plan
 from proxmox_mcp.registry import Tool
 from proxmox_mcp.render import View, render
 
-MOST = 100  # values of one completion
+CAP = 48_000  # characters of one resource
+MOST = 100  # values of one completion, the protocol's own limit
 
 
 class _NoPeer:
@@ -55,7 +56,7 @@ def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> No
     async def guest(vmid: str) -> str:
         """State and configuration of one VM or container, secrets masked."""
         state = await read("proxmox_get_vm_status", vmid=_number(vmid))
-        return state + "\n" + await _told(lambda: _configuration(int(vmid), app))
+        return _capped(state + "\n" + await _told(lambda: _configuration(int(vmid), app)))
 
     @offered("proxmox_get_task_log", "proxmox://task/{upid}", "Task log")
     async def task(upid: str) -> str:
@@ -69,7 +70,7 @@ def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> No
 
     @offered("proxmox_audit_verify", "proxmox://audit/{which}", "Audit log")
     async def audit(which: str) -> str:
-        """Verdict on the audit log host, vm or api, and its last records."""
+        """Verdict on the audit log host, vm, api or all, and its last records."""
         return await read("proxmox_audit_verify", which=which, tail=20)
 
     async def complete(ref: PromptReference | ResourceTemplateReference, argument: Any, context: Any) -> Completion | None:
@@ -80,8 +81,7 @@ def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> No
             values = await known(Call(app, Stamp("completion")))
         except ProxmoxMcpError:  # no completion is no error: the call itself will say what is wrong
             return None
-        asked = argument.value.lower()
-        found = list(dict.fromkeys(value for shown, value in values if shown.lower().startswith(asked) or value.lower().startswith(asked)))
+        found = _fitting(values, argument.value.lower())
         return Completion(values=found[:MOST], total=len(found), has_more=len(found) > MOST)
 
     server.completion()(complete)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped
@@ -90,26 +90,33 @@ def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> No
 async def _through(tool: Tool, arguments: Mapping[str, Any], app: App) -> str:
     found = await pipeline.run(tool, arguments, app, _NoPeer())
     assert isinstance(found, pipeline.Result)
-    return found.text
+    return _capped(found.text)
 
 
 async def _configuration(vmid: int, app: App) -> str:
-    """GET /nodes/{node}/{qemu|lxc}/{vmid}/config, secrets masked."""
+    """GET /nodes/{node}/{qemu|lxc}/{vmid}/config, secrets masked; the owner's notes are a text of their own."""
     call = Call(app, Stamp("resource"))
     guest = await call.inventory.guest(vmid)
     config = await call.api.get("nodes", guest.node, guest.kind, vmid, "config")
-    return render(Answer("configuration", record=secrets.mask_params(config)), View())
+    shown = {name: value for name, value in secrets.mask_params(config).items() if name != "description"}
+    notes = str(config["description"]) if config.get("description") else None
+    return render(Answer("configuration", record=shown, text=notes, text_source=f"notes of guest {vmid}", text_limit=4_000), View())
 
 
 async def _told(read: Callable[[], Awaitable[str]]) -> str:
     try:
         return await read()
     except ProxmoxMcpError as exc:
-        raise ResourceError(secrets.mask_text(str(exc))) from None
+        words = secrets.mask_text(text.clean_block(str(exc), CAP))
+        raise (ResourceNotFoundError if isinstance(exc, InvalidArgument | NotFound) else ResourceError)(words) from None
 
 
-def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text
+def _capped(whole: str) -> str:
+    return whole if len(whole) <= CAP else f"{whole[:CAP]}\nnote: {len(whole) - CAP} characters left out; the tools show them page by page"
+
+
+def _number(digits: str) -> int | str:
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 12 else digits
 
 
 # --- completion: (what a person types, the value)
@@ -117,8 +124,14 @@ def _number(text: str) -> int | str:
 Values = list[tuple[str, str]]
 
 
+def _fitting(values: Values, typed: str) -> list[str]:
+    """The values whose own text or name begins with what was typed, each once; none that would have to be cleaned."""
+    fit = (value for name, value in values if value.lower().startswith(typed) or name.lower().startswith(typed))
+    return [value for value in dict.fromkeys(fit) if text.clean(value, 512) == value]
+
+
 async def _nodes(call: Call) -> Values:
-    return [(node.name, node.name) for node in await call.inventory.nodes()]
+    return [("", node.name) for node in await call.inventory.nodes()]
 
 
 async def _vmids(call: Call) -> Values:
@@ -126,7 +139,7 @@ async def _vmids(call: Call) -> Values:
 
 
 async def _storages(call: Call) -> Values:
-    return [(storage.name, storage.name) for storage in await call.inventory.storages()]
+    return [("", storage.name) for storage in await call.inventory.storages()]
 
 
 async def _upids(call: Call) -> Values:
@@ -135,7 +148,7 @@ async def _upids(call: Call) -> Values:
 
 
 async def _logs(call: Call) -> Values:
-    return [(which, which) for which in ("host", "vm", "api", "all")]
+    return [("", which) for which in ("host", "vm", "api", "all")]
 
 
 _COMPLETIONS: dict[str, Callable[[Call], Awaitable[Values]]] = {

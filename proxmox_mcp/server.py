@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 
 import anyio
 
+from proxmox_mcp import secrets, text
 from proxmox_mcp.app import App
 from proxmox_mcp.config import Settings
 from proxmox_mcp.registry import Tool, all_tools
@@ -25,9 +27,24 @@ def tools_for(settings: Settings) -> tuple[Tool, ...]:
 def serve(settings: Settings) -> None:
     """Serves over stdio until the input ends or a signal comes. Raises ConfigError before anything is read when the choice is wrong."""
     tools = tools_for(settings)
+    log_to_stderr()
     for warning in settings.warnings:
         sys.stderr.write(f"pve-mcp: {warning}\n")
     anyio.run(_serve, App(settings), tools)
+
+
+class _Harmless(logging.Formatter):
+    """A line of the log, a traceback included, without secrets, controls and endless texts."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return secrets.mask_text(text.clean_block(super().format(record), 8_000))
+
+
+def log_to_stderr() -> None:
+    """Set up before the SDK sets up its own: what goes wrong inside is told on standard error, and never with a secret."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Harmless("pve-mcp: %(levelname)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 async def _serve(app: App, tools: tuple[Tool, ...]) -> None:

@@ -12,13 +12,14 @@ PACKAGE = Path(__file__).parent.parent / "proxmox_mcp"
 # From the ground up. A module may import from its own line and from those before it.
 FLOORS = (
     {"errors", "text"},
-    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "instructions", "disk_size", "conclusions"},
+    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "disk_size", "conclusions", "limits"},
     {"arguments", "questions", "preview", "render", "http_client", "ssh", "audit"},
     {"gates", "tasks", "inventory", "guest_config", "guest_snapshots", "backup_archive", "subject", "disks", "zpools", "volumes", "health"},
+    {"limited_reads"},
     {"app", "host_ssh", "registry"},
     {"carry_out", "prechecks", "storage_fit", "storage_users", "disk_use", "node_pools", "cloning", "restoring", "pipeline"},
     {"tools"},
-    {"selection", "approval", "prompts", "resources", "mcp_instance"},
+    {"selection", "approval", "instructions", "prompts", "resources", "mcp_instance"},
     {"server", "clients"},
     {"demo", "doctor", "document"},
     {"cli"},

@@ -146,6 +146,7 @@ def _gates(reader: Reader) -> dict[str, Any]:
         "exclude_tools": reader.parsed("PROXMOX_EXCLUDE_TOOLS", values.names, ()),
         "allow_vmids": reader.parsed("PROXMOX_ALLOW_VMIDS", values.vmids, (), wrong=_NOTHING),
         "allow_nodes": reader.parsed("PROXMOX_ALLOW_NODES", values.nodes, (), wrong=("-",)),
+        "limit_reads": reader.parsed("PROXMOX_LIMIT_READS", values.flag, False, wrong=True),
         "allow_secret_reads": reader.parsed("PROXMOX_ALLOW_SECRET_READS", values.flag, False),
     }
 

@@ -50,6 +50,7 @@ class Settings:
     exclude_tools: tuple[str, ...] = ()
     allow_vmids: tuple[tuple[int, int], ...] = ()  # inclusive ranges; empty: no limit
     allow_nodes: tuple[str, ...] = ()
+    limit_reads: bool = False  # reads too show only what the two name
     # audit
     audit_dir: Path | None = None  # None: the user's state directory
     audit_hmac_key: str = field(default="", repr=False)

@@ -47,6 +47,7 @@ VARIABLES: tuple[Variable, ...] = (
         ("APPROVAL_FALLBACK", "What happens where the client cannot ask: allow (the flags decide) or deny.", "allow", ""),
         ("ALLOW_VMIDS", "Guests that may be changed, as ids and ranges: 100-199,205.", "all", ""),
         ("ALLOW_NODES", "Nodes that may be changed, separated by commas.", "all", ""),
+        ("LIMIT_READS", "Whether reads, too, show only those guests and nodes.", "false", ""),
         ("ALLOW_SECRET_READS", "Whether files that usually hold secrets may be read in guests.", "false", ""),
         ("MAX_WAIT", "Most seconds that one call waits for a task.", "50", ""),
     ),

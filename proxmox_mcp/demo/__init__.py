@@ -104,7 +104,8 @@ def settings_for(demo: Demo, given: Settings) -> Settings:
     from proxmox_mcp.app import App
     from proxmox_mcp.config import Member, Settings
 
-    kept = ("read_only", "approval", "approval_fallback", "max_wait", "toolsets", "tools", "exclude_tools", "allow_vmids", "allow_nodes")
+    kept: tuple[str, ...] = ("read_only", "approval", "approval_fallback", "max_wait", "toolsets", "tools", "exclude_tools")
+    kept += ("allow_vmids", "allow_nodes", "limit_reads")
     return replace(
         Settings(),
         members=(Member("127.0.0.1", demo.port),),

@@ -30,7 +30,6 @@ class AuditVerify(Reading):
     title="Verify audit log",
     group="audit",
     model=AuditVerify,
-    limit="none",
 )
 async def audit_verify(args: AuditVerify, call: Call) -> Answer:
     """INTACT, INTACT WITH REMARKS, BROKEN (first offending line) or NOTHING RECORDED, a log each; the newest `tail` records as JSON lines.

@@ -43,6 +43,7 @@ class DiskPrepare(Destroying, Waiting):
     model=DiskPrepare,
     risk=Risk.DATA_LOSS,
     destructive=True,
+    limit="none",
 )
 async def disk_prepare(args: DiskPrepare, call: Call) -> Plan:
     """init_gpt: POST /nodes/{node}/disks/initgpt. wipe: `wipefs` on the node over SSH, for wipedisk is closed to every token.

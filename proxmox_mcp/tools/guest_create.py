@@ -46,6 +46,7 @@ class CreateVm(Changing, Waiting):
     model=CreateVm,
     risk=Risk.CHANGE,
     destructive=False,
+    limit="guest",
 )
 async def create_vm(args: CreateVm, call: Call) -> Plan:
     """POST /nodes/{node}/qemu. The disk is scsi0 on virtio-scsi-single, qcow2 on file storages, as the web interface makes it."""
@@ -169,6 +170,7 @@ class CreateContainer(Changing, Waiting):
     model=CreateContainer,
     risk=Risk.CHANGE,
     destructive=False,
+    limit="guest",
 )
 async def create_container(args: CreateContainer, call: Call) -> Plan:
     """POST /nodes/{node}/lxc. `unprivileged` is always sent: its default differs between Proxmox VE 8 and 9."""

@@ -42,6 +42,7 @@ class LvmManage(Destroying, Waiting):
     model=LvmManage,
     risk=Risk.DATA_LOSS,
     destructive=True,
+    limit="none",
 )
 async def lvm_manage(args: LvmManage, call: Call) -> Plan:
     """POST and DELETE /nodes/{node}/disks/{lvm|lvmthin}; create_thin makes a volume group of the same name with the pool in it."""

@@ -58,6 +58,7 @@ class ZfsPoolManage(Destroying, Waiting):
     model=ZfsPoolManage,
     risk=Risk.DATA_LOSS,
     destructive=True,
+    limit="none",
 )
 async def zfs_pool_manage(args: ZfsPoolManage, call: Call) -> Plan:
     """POST /nodes/{node}/disks/zfs; DELETE /nodes/{node}/disks/zfs/{name}?cleanup-config&cleanup-disks."""
