@@ -15,6 +15,7 @@ import anyio
 from proxmox_mcp import limits, secrets
 from proxmox_mcp.config import Settings
 from proxmox_mcp.errors import ConfigError
+from proxmox_mcp.looks import Looks
 from proxmox_mcp.questions import Questions
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class App:
         self.settings = settings
         self.clock = clock
         self.questions = Questions()
+        self.looks = Looks()
         self._logs: dict[Which, AuditLog] = {}
         self._calls: dict[anyio.CancelScope, anyio.Event] = {}
 

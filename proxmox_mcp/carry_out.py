@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ import anyio
 from proxmox_mcp import preview, tasks, text
 from proxmox_mcp.app import Call
 from proxmox_mcp.errors import ApiError, AuditError, OutcomeUnknown, ProxmoxMcpError
-from proxmox_mcp.plan import Answer, ApiCall, GuestState, HostCommand, Plan, Step, StepResult, Wait
+from proxmox_mcp.plan import Answer, ApiCall, Conclude, GuestState, HostCommand, Plan, Step, StepResult, Wait
 from proxmox_mcp.prechecks import next_id_instead
 
 Progress = Callable[[float, str], Awaitable[None]]
@@ -51,7 +52,7 @@ async def _steps(call: Call, plan: Plan, wait_seconds: float, progress: Progress
 async def _step(call: Call, step: Step, deadline: float, progress: Progress, results: list[StepResult]) -> StepResult:
     try:
         if isinstance(step, HostCommand):
-            return await _command(call, step)
+            return await _command(call, step, progress)
         data = await call.api.send(step.method, step.path, step.params)
     except OutcomeUnknown as exc:
         return StepResult(step, "unknown", str(exc))
@@ -79,9 +80,16 @@ async def _awaited(call: Call, step: ApiCall, data: Any, deadline: float, progre
     return StepResult(step, verdict.state, words, data=data, upid=data)
 
 
-async def _command(call: Call, step: HostCommand) -> StepResult:
-    outcome = await call.door.run(step)
-    words = text.clean_block(outcome.stderr or outcome.stdout, 2_000).strip()
+async def _command(call: Call, step: HostCommand, progress: Progress) -> StepResult:
+    began = time.monotonic()
+
+    async def heard(words: str) -> None:
+        lines = [line for line in words.splitlines() if line.strip()]
+        if lines:
+            await progress(time.monotonic() - began, lines[-1])
+
+    outcome = await call.door.run(step, on_output=heard if step.progress else None)
+    words = text.clean_block(_message(outcome.stderr) or outcome.stdout, 2_000).strip()
     if outcome.exit_status in step.ok:
         return StepResult(step, "ok", data=outcome)
     if outcome.exit_status is not None:
@@ -89,6 +97,11 @@ async def _command(call: Call, step: HostCommand) -> StepResult:
     why = "it was ended after its time was up" if outcome.timed_out else "its output was too long, it was ended" if outcome.capped else ""
     why = why or ("the connection was lost" if outcome.lost else f"ended by signal {outcome.signal}")
     return StepResult(step, "unknown", f"{why}; what it had done until then stays done{f': {words}' if words else ''}", data=outcome)
+
+
+def _message(stderr: str) -> str:
+    """What a program says of its failure, without the help that many print behind it."""
+    return re.split(r"^usage:", stderr, maxsplit=1, flags=re.MULTILINE | re.IGNORECASE)[0].strip() or stderr
 
 
 async def _more_about(call: Call, step: Step, exc: ProxmoxMcpError) -> str:
@@ -166,7 +179,23 @@ async def _conclude(plan: Plan, results: Sequence[StepResult]) -> Answer:
             answer = replace(told(plan, results, overall), notes=(f"what came of it could not be read: {exc.what}",))
         return replace(answer, notes=(*answer.notes, *_remarks(plan, results, overall)))
     answer = told(plan, results, overall)
+    if plan.after_failure is not None and overall in ("failed", "unknown"):
+        answer = await _looked_again(plan.after_failure, results, answer)
     return replace(answer, notes=(*answer.notes, *_remarks(plan, results, overall)))
+
+
+async def _looked_again(look: Conclude, results: Sequence[StepResult], answer: Answer) -> Answer:
+    """A failure can have done half of its work: what is left stands beside the account of the steps."""
+    try:
+        found = await look(results)
+    except ProxmoxMcpError as exc:
+        return replace(answer, notes=(*answer.notes, f"what it has done until then could not be read: {exc.what}"))
+    return replace(
+        answer,
+        record={**(answer.record or {}), **(found.record or {})},
+        kinds={**answer.kinds, **found.kinds},
+        notes=(*answer.notes, *found.notes),
+    )
 
 
 def told(plan: Plan, results: Sequence[StepResult], overall: str) -> Answer:

@@ -108,6 +108,7 @@ class HostCommand:
     timeout: float = 60.0
     max_bytes: int = 200_000
     ok: tuple[int, ...] = (0,)  # exit statuses that mean success
+    progress: bool = False  # its last line is passed on to the client while it runs
 
 
 Step = ApiCall | HostCommand
@@ -147,3 +148,4 @@ class Plan:
     notes: tuple[str, ...] = field(default=(), compare=False)  # remarks for the preview and the answer
     otherwise: tuple[str, ...] = field(default=(), compare=False)  # remarks for the preview and for any answer but "done"
     conclude: Conclude | None = field(default=None, compare=False)
+    after_failure: Conclude | None = field(default=None, compare=False)  # a look at what a failed or unknown end left; added to the account
