@@ -56,7 +56,7 @@ async def look(inventory: Inventory, now: float, node: str | None = None) -> See
         seen.guests = [guest for guest in seen.guests if guest.node == name] if seen.guests is not None else None
     await _rest(inventory, seen, only=seen.nodes[0].name if node is not None and seen.nodes else None)
     offline = {f"{each.name}: not reachable (offline)" for each in seen.nodes}  # said already
-    seen.gaps += [remark for remark in inventory.notes if remark not in offline and remark not in seen.gaps]
+    seen.gaps += [line for line in dict.fromkeys(inventory.gaps) if line not in offline and line not in seen.gaps]
     return seen
 
 

@@ -107,7 +107,7 @@ class Lists:
         kept: T = self._kept[what]
         return kept
 
-    async def _rows(self, what: str, *path: str, **params: str) -> list[Mapping[str, Any]]:
+    async def _rows(self, what: str, *path: str, **params: str) -> list[dict[str, Any]]:
         try:
             found = await self.api.get(*path, params=params or None)
         except PermissionDenied as error:
@@ -124,10 +124,14 @@ class Lists:
         except (ApiError, RequestTimeout):
             return None
 
-    async def _guests(self) -> list[Guest]:
+    async def guest_rows(self) -> list[dict[str, Any]]:
+        """The entries behind `guests`, read anew for whoever lists ten thousand of them: the rows are the caller's to change."""
         rows = await self._rows("guests", "cluster", "resources", type="vm")
-        whole = (row for row in rows if row.get("type") in ("qemu", "lxc") and str(row.get("vmid")).isdecimal() and row.get("node"))
-        return sorted((Guest(int(row["vmid"]), row["node"], row["type"], row) for row in whole), key=lambda guest: guest.vmid)
+        return [row for row in rows if row.get("type") in ("qemu", "lxc") and str(row.get("vmid")).isdecimal() and row.get("node")]
+
+    async def _guests(self) -> list[Guest]:
+        found = (Guest(int(row["vmid"]), row["node"], row["type"], row) for row in await self.guest_rows())
+        return sorted(found, key=lambda guest: guest.vmid)
 
     async def _nodes(self) -> list[Node]:
         states = {"online": True, "offline": False}

@@ -117,6 +117,8 @@ def number(value: object) -> float | int | None:
 
 def share(part: object, whole: object) -> float | None:
     """What fraction of `whole` a `part` is; unknown when either is, or when there is nothing to share."""
+    if type(part) is int and type(whole) is int and 0 <= part < 2**64 and 0 < whole < 2**64:
+        return part / whole
     some, all_of_it = number(part), number(whole)
     return some / all_of_it if some is not None and all_of_it else None
 

@@ -41,5 +41,5 @@ async def health_overview(args: HealthOverview, call: Call) -> Answer:
     count = f"{len(report.problems)} problem{'s' if len(report.problems) > 1 else ''}" if report.problems else "no problem found"
     partial = ", not everything answered" if seen.gaps else ""
     record: dict[str, Any] = {"problems": report.problems} if report.problems else {}
-    notes = (*seen.gaps, *report.limits)
+    notes = (*seen.gaps, *call.inventory.remarks, *report.limits)
     return Answer(f"health of {where}: {count}{partial}", record=record | report.facts, notes=notes)

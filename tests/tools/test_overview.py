@@ -200,6 +200,9 @@ async def test_one_node_alone() -> None:
         assert parts(text)["nodes"].startswith("1 of 1 online (pve2 ")
         assert parts(text)["guests"].startswith("4: ")
         assert not [path for path in api.paths if "/nodes/pve3/" in path]
+        other = await ask(api, "health_overview", node="PVE2")
+    assert other.startswith("health of node pve2: 1 problem\n")
+    assert other.endswith("note: node PVE2 is called pve2")
 
 
 @pytest.mark.parametrize("rights", [AUDITOR, ONE_GUEST, NO_RIGHTS])
