@@ -13,15 +13,15 @@ from typing import Any
 
 import httpx
 
+from benchmarks.rows import Row
 from proxmox_mcp.http_client import HttpClient, tls
 from tests.served_api import SECRET, TOKEN_ID, Reply, ServedApi, settings
 
 GUESTS = 10_000
-BAR = "1.5x + 2 ms"
 
 
-def measure() -> list[dict[str, Any]]:
-    """One row a figure: name, ours and reference (medians in ms), ratio, bar, and whether the bar holds."""
+def measure() -> list[Row]:
+    """Medians in ms."""
     with ServedApi() as api:
         api.on("GET", "/version", {"version": "9.2.11", "release": "9.2"})
         api.on("GET", "/cluster/resources", Reply(body=json.dumps({"data": guests()}, separators=(",", ":")).encode()))
@@ -41,7 +41,7 @@ def guests() -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-async def _measure(api: ServedApi) -> list[dict[str, Any]]:
+async def _measure(api: ServedApi) -> list[Row]:
     given = settings(api)
     ours = HttpClient(given)
     async with httpx.AsyncClient(
@@ -58,7 +58,7 @@ async def _measure(api: ServedApi) -> list[dict[str, Any]]:
     return rows
 
 
-async def _row(name: str, ours: HttpClient, bare: httpx.AsyncClient, path: str, *, rounds: int) -> dict[str, Any]:
+async def _row(name: str, ours: HttpClient, bare: httpx.AsyncClient, path: str, *, rounds: int) -> Row:
     spent: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):  # in turns, so that both meet the same machine
         start = time.perf_counter()
@@ -70,17 +70,11 @@ async def _row(name: str, ours: HttpClient, bare: httpx.AsyncClient, path: str, 
         spent[0].append((middle - start) * 1000)
         spent[1].append((end - middle) * 1000)
     mine, reference = (statistics.median(times) for times in spent)
-    return {
-        "name": name,
-        "ours": round(mine, 3),
-        "reference": round(reference, 3),
-        "ratio": round(mine / reference, 2),
-        "bar": BAR,
-        "holds": mine <= 1.5 * reference + 2,
-    }
+    return Row(
+        name, f"{mine:.1f} ms", f"bare httpx, kept alive: {reference:.1f} ms", f"{mine / reference:.2f}x", "1.5x + 2 ms", mine <= 1.5 * reference + 2
+    )
 
 
 if __name__ == "__main__":
     for row in measure():
-        held = "held" if row["holds"] else "MISSED"
-        print(f"{row['name']}: {row['ours']} ms, bare httpx {row['reference']} ms, {row['ratio']}x (bar {row['bar']}: {held})")
+        print(row)

@@ -24,6 +24,13 @@ def test_any_rows_have_an_order(rows: list[dict[str, object]], descending: bool)
         assert cursor.decode(cursor.encode("t", {}, key(row)), "t", {}) == key(row)
 
 
+@given(st.lists(st.fixed_dictionaries({"n": st.one_of(st.integers(), VALUES)}), max_size=20), st.sampled_from(["n", "-n"]))
+def test_the_fast_sort_is_the_same_sort(rows: list[dict[str, object]], order: str) -> None:
+    ordered = list(rows)
+    cursor.sort(ordered, (order,))  # type: ignore[arg-type]
+    assert list(map(cursor.key_of((order,)), ordered)) == sorted(map(cursor.key_of((order,)), rows))
+
+
 def test_unknown_comes_last_in_both_directions() -> None:
     rows = [{"n": None}, {"n": 1}, {"n": 3}]
     assert [row["n"] for row in sorted(rows, key=cursor.key_of(("n",)))] == [1, 3, None]
