@@ -76,9 +76,12 @@ async def _feature(checks: Checks, wanted: Source, *, full: bool) -> None:
     if not isinstance(answer, dict) or flag(answer.get("hasFeature")):
         return
     disks = ", ".join(map(str, wanted.disks)) or "none"
-    what, instead = ("full clone", "clone its present state instead") if full else ("linked clone", "full=true copies them")
     of = f"snapshot {wanted.snapname} of {guest.name}" if wanted.snapname else guest.name
-    checks.refuse(f"the storage of its disks does not do a {what} of {of} ({disks}); {instead}")
+    if full:
+        instead = "; its present state may be" if wanted.snapname else ""
+        checks.refuse(f"the storage of its disks does not do a full clone of {of} ({disks}){instead}")
+    else:
+        checks.refuse(f"the storage of its disks does not do a linked clone of {of} ({disks}); full=true copies them")
 
 
 async def _reachable(checks: Checks, wanted: Source, target: str, storage: str | None) -> None:

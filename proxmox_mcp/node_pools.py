@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from proxmox_mcp.inventory import StorageRef
 from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.storage_users import Tenants
@@ -27,11 +30,12 @@ async def may_destroy(checks: Checks, there: Tenants, *, cleanup_config: bool) -
         checks.refuse(f"guests that may be running have disks there: {', '.join(there.running)}; stop them first")
 
 
-def fate(there: Tenants, *, cleanup_config: bool, cleanup_disks: bool) -> str:
-    """What goes with it, as the end of a sentence."""
+def fate(there: Tenants, own: Sequence[StorageRef], *, cleanup_config: bool, cleanup_disks: bool) -> str:
+    """What goes with it, as the end of a sentence. `own`: the storages whose entries Proxmox cleans up; others that stand on it stay."""
+    gone = [ref.name for ref in own] if cleanup_config else []
+    left = [name for name in there.storages if name not in gone]
     parts = [f"lost are {there.words}" if there.words else "no guest is known to have disks there"]
-    if there.storages:
-        parts.append(f"storage {', '.join(there.storages)} {'is removed too' if cleanup_config else 'stays and points nowhere'}")
-    if cleanup_disks:
-        parts.append("its disks are wiped")
+    parts += [f"the entry of storage {', '.join(gone)} goes too"] if gone else []
+    parts += [f"storage {', '.join(left)} stays and points nowhere"] if left else []
+    parts += ["its disks are wiped"] if cleanup_disks else []
     return f"; {'; '.join(parts)}"

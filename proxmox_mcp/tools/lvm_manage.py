@@ -86,7 +86,8 @@ async def _destroy(args: LvmManage, call: Call, checks: Checks, node: str) -> Pl
     what = f"thin pool {args.name} of volume group {group}" if thin else f"volume group {args.name}"
     count = None if thin else groups.get(args.name, {}).get("lvcount")
     counted = f" with its {count} logical volumes" if count else ""
-    fate = node_pools.fate(there, cleanup_config=args.cleanup_config, cleanup_disks=args.cleanup_disks)
+    own = [ref for ref in refs if ref.type == ("lvmthin" if thin else "lvm")]
+    fate = node_pools.fate(there, own, cleanup_config=args.cleanup_config, cleanup_disks=args.cleanup_disks)
     params = {
         "volume-group": group if thin else None,
         "cleanup-config": int(args.cleanup_config),

@@ -47,7 +47,7 @@ def guests() -> dict[int, Guest]:
         Guest(205, "pve1", "lxc", "mail", disk=8 * GIB, snapshots=[dict(row) for row in SNAPSHOTS]),
         Guest(206, "pve1", "lxc", "files", status="stopped", disk=8 * GIB),
         Guest(900, "pve1", "qemu", "golden", status="stopped", template=True),
-        Guest(901, "pve1", "lxc", "base", status="stopped", template=True),
+        Guest(901, "pve1", "lxc", "base", status="stopped", template=True, config={"template": 1}),
     ]
     return {guest.vmid: guest for guest in known}
 
@@ -160,7 +160,9 @@ def tool(name: str) -> Tool:
 
 
 @asynccontextmanager
-async def changing(tmp_path: Path, *, rights: Rights = ADMIN, nodes: int = 2, version: str = "9.2.11", **changes: Any) -> AsyncIterator[Changes]:
+async def changing(
+    tmp_path: Path, *, rights: Rights = ADMIN, nodes: int = 2, version: str = "9.2.11", **changes: Any
+) -> AsyncIterator[Changes]:
     """A served cluster and an App that reaches it; every recorded request is held against the real API's schema at the end."""
     with served_cluster(nodes, 0, rights=rights, version=version, now=NOW) as api:
         api.world.guests = guests()

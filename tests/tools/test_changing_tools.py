@@ -362,7 +362,7 @@ async def test_its_plan_is_the_same_in_the_same_world_and_one_that_a_token_can_c
             assert validator().check(step.method, path, params) == []
             assert not validator().root_only(step.method, path, params)
         audits = dict.fromkeys(("Datastore.Audit", "Sys.Audit", "VM.Audit", "SDN.Audit"), 1)
-        world.grant({path: audits for path in ("/", "/vms", "/storage", "/nodes", "/sdn")})
+        world.grant(dict.fromkeys(("/", "/vms", "/storage", "/nodes", "/sdn"), audits))
         lacking = (await planned(case, world)).obstacles
         assert lacking
         assert all(line.startswith("the token lacks ") for line in lacking)
