@@ -18,7 +18,9 @@ def table(rows: list[Row]) -> str:
     """The rows as Markdown, and where and when they were measured."""
     lines = ["| figure | measured | beside it, in the same run | ratio | bar | held |", "| --- | --- | --- | --- | --- | --- |"]
     lines += [f"| {r.figure} | {r.ours} | {r.reference} | {r.ratio} | {r.bar} | {'yes' if r.holds else 'NO'} |" for r in rows]
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=README.parent, check=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=README.parent, check=True
+    ).stdout.strip()
     where = f"Python {platform.python_version()}, {platform.system()}, {platform.machine()}"
     return "\n".join([*lines, "", f"Measured at commit {commit} with `python -m benchmarks` ({where}); medians of interleaved runs.", ""])
 

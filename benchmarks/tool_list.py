@@ -44,11 +44,25 @@ def measure() -> list[Row]:
     wire, model = tokens(tools)
     small, _ = tokens(reading)
     return [
-        Row(f"tools/list of the {len(tools)} tools, o200k tokens on the wire", f"{wire:,}", "pve-mcp 1.2.0: 25,700", f"{wire / 25_700:.2f}x", "8,000", wire <= 8_000),
-        Row("the same as the model sees it", f"{model:,}", "pve-mcp 1.2.0: 21,900", f"{model / 21_900:.2f}x", "6,500", model <= 6_500),
-        Row(f"the read-only set ({len(reading)} tools) on the wire", f"{small:,}", "-", "-", "3,500", small <= 3_500),
-        Row("cold start to tools/list", f"{mine * 1000:.0f} ms", f"one-tool server, same SDK: {reference * 1000:.0f} ms", f"{ratio:.2f}x", "1.20x", ratio <= 1.20),
-    ]  # fmt: skip
+        Row(
+            f"tools/list of the {len(tools)} tools, o200k tokens on the wire",
+            f"{wire:,}",
+            "pve-mcp 1.2.0: 25,700",
+            f"{wire / 25_700:.2f}x",
+            "<= 8,000",
+            wire <= 8_000,
+        ),
+        Row("the same as the model sees it", f"{model:,}", "pve-mcp 1.2.0: 21,900", f"{model / 21_900:.2f}x", "<= 6,500", model <= 6_500),
+        Row(f"the read-only set ({len(reading)} tools) on the wire", f"{small:,}", "-", "-", "<= 3,500", small <= 3_500),
+        Row(
+            "cold start to tools/list",
+            f"{mine * 1000:.0f} ms",
+            f"one-tool server, same SDK: {reference * 1000:.0f} ms",
+            f"{ratio:.2f}x",
+            "<= 1.20x",
+            ratio <= 1.20,
+        ),
+    ]
 
 
 def tokens(tools: list[dict[str, Any]]) -> tuple[int, int]:
