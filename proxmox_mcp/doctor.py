@@ -76,14 +76,15 @@ async def examine(settings: Settings, *, show: Any = lambda finding: None) -> li
     reached = False
     for member in settings.members:
         reached = add(await _member(settings, member)) or reached
-    if not reached and not settings.proxy:
-        return findings
-    http = HttpClient(settings)
-    try:
-        add(await _token(settings, http))
-    finally:
-        await http.close()
-    add(await _ssh(settings))
+    nodes: list[str] = []
+    if reached or settings.proxy:
+        http = HttpClient(settings)
+        try:
+            add(await _token(settings, http))
+            nodes = await _node_names(http)
+        finally:
+            await http.close()
+    add(await _ssh(settings, nodes))
     return findings
 
 
@@ -217,7 +218,6 @@ def _tools(settings: Settings, permissions: Permissions) -> Iterable[Finding]:
         else:
             yield Finding("problem", tool.name, f"cannot work: lacks {missing}")
     if lacking:
-        lines = privileges.unlock(lacking, permissions, settings.user, settings.token_name)
         say = "to unlock the rest, in a shell of a node as root (or leave it out: PROXMOX_READ_ONLY, PROXMOX_EXCLUDE_TOOLS):"
         lines = privileges.unlock(lacking, permissions, settings.user, settings.token_name)
         yield Finding("note", "privileges", say, paste=tuple(lines))
@@ -227,11 +227,18 @@ def _needs(tool: Tool) -> tuple[Need, ...]:
     return privileges.NEEDS.get(tool.name, ())
 
 
-async def _ssh(settings: Settings) -> list[Finding]:
-    """What SSH to the nodes can do: the room that owns it says so, when it has a check."""
+async def _node_names(http: HttpClient) -> list[str]:
+    with contextlib.suppress(ProxmoxMcpError):
+        rows = await http.get("nodes")
+        return sorted(str(row["node"]) for row in rows if isinstance(row, dict) and "node" in row) if isinstance(rows, list) else []
+    return []
+
+
+async def _ssh(settings: Settings, nodes: list[str]) -> list[Finding]:
     if settings.ssh_problems:
         return [Finding("problem", "ssh", problem) for problem in settings.ssh_problems]
-    from proxmox_mcp import host_ssh
+    from proxmox_mcp import registry
+    from proxmox_mcp.selection import select
+    from proxmox_mcp.ssh_check import check_ssh
 
-    check = getattr(host_ssh, "check_ssh", None)
-    return [Finding(*row) for row in await check(settings)] if check else []
+    return [Finding(*row) for row in await check_ssh(settings, select(registry.all_tools(), settings), nodes)]

@@ -21,7 +21,7 @@ FLOORS = (
     {"tools"},
     {"selection", "approval", "instructions", "prompts", "resources", "mcp_instance"},
     {"server", "clients"},
-    {"demo", "doctor", "document"},
+    {"demo", "ssh_check", "doctor", "document"},
     {"cli"},
     {"__main__"},
 )
