@@ -265,7 +265,8 @@ def _tasks(seen: Seen) -> str:
 
 def _backup_problems(found: Coverage) -> Iterator[str]:
     if found.missing:
-        yield f"{len(found.missing)} guests without a recent good backup: {_some(_lacking(each) for each in found.missing)}"
+        guests = "guest" if len(found.missing) == 1 else "guests"
+        yield f"{len(found.missing)} {guests} without a recent good backup: {_some(_lacking(each) for each in found.missing)}"
 
 
 def _lacking(each: Lacking) -> str:
@@ -278,7 +279,8 @@ def _backups(seen: Seen, found: Coverage) -> str:
         return "unknown"
     parts = [f"{found.recent} guests with a recent one, {len(found.missing)} without"]
     if found.unknown:
-        parts.append(f"unknown for {len(found.unknown)}")
+        few = f" ({_some(_label(each.guest) for each in found.unknown)})" if len(found.unknown) <= _NAMED else ""
+        parts.append(f"unknown for {len(found.unknown)}{few}")
     if found.without_job:
         parts.append(f"in no job: {_some(_label(guest) for guest in found.without_job)}")
     if found.templates:

@@ -63,6 +63,9 @@ class DiskSmart(Record):
     healthonly: Flag = False
 
 
+_SMART = (Column("life%", Kind.NUMBER), Column("attributes"))
+
+
 @tool("proxmox_get_disk_smart", "SMART values of a disk.", title="Disk SMART", group="disks", model=DiskSmart)
 async def get_disk_smart(args: DiskSmart, call: Call) -> Answer:
     """GET /nodes/{node}/disks/smart?disk=. ATA disks give attributes, NVMe and SAS a text; `life%` is percent of life left.
@@ -92,7 +95,8 @@ async def get_disk_smart(args: DiskSmart, call: Call) -> Answer:
     if state == "unknown":
         notes.append("the disk gave no SMART verdict: a virtual disk, a RAID controller in between, or SMART is off")
     title = f"SMART of {device} on {node.name}: {state}"
-    return Answer(title, record=record, text=found.get("text") or None, text_source=f"smartctl {device}", notes=tuple(notes))
+    text = found.get("text") or None
+    return Answer(title, record=record, columns=_SMART, text=text, text_source=f"smartctl {device}", notes=tuple(notes))
 
 
 def _attribute(row: Mapping[str, Any]) -> dict[str, Any]:

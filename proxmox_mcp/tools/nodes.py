@@ -73,7 +73,7 @@ _STATUS = tuple(
         ),
     }.items()
     for name in names
-)
+) + tuple(Column(name) for name in ("boot", "secure_boot", "cpu_sockets", "cpu_mhz", "swap"))
 
 
 @tool("proxmox_get_node_status", "Load, memory, versions of a node.", title="Node status", group="overview", model=NodeStatus)

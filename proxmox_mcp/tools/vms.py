@@ -105,7 +105,12 @@ class VmStatus(Record):
     vm_type: GuestType | None = None
 
 
-_STATUS = tuple(
+# shown where the guest has them; notes of the owner are left out: they are long and not ours to pass on
+_FACTS = (
+    *("uptime", "cpu", "cpus", "mem", "maxmem", "mem_fraction", "memhost", "swap", "maxswap", "disk", "maxdisk"),
+    *("netin", "netout", "diskread", "diskwrite", "running-qemu", "running-machine", "tags", "lock", "pid"),
+)
+_KINDS = tuple(
     Column(name, kind)
     for kind, names in {
         Kind.PERCENT: ("cpu", "mem_fraction"),
@@ -115,11 +120,7 @@ _STATUS = tuple(
     }.items()
     for name in names
 )
-# shown whenever the guest has them; notes of the owner are left out: they are long and not ours to pass on
-_FACTS = (
-    *("uptime", "cpu", "cpus", "mem", "maxmem", "mem_fraction", "memhost", "swap", "maxswap", "disk", "maxdisk"),
-    *("netin", "netout", "diskread", "diskwrite", "running-qemu", "running-machine", "tags", "lock", "pid"),
-)
+_STATUS = (*_KINDS, *(Column(name) for name in (*_FACTS, "qmpstatus", "pending") if name not in {column.name for column in _KINDS}))
 
 
 @tool(

@@ -53,6 +53,12 @@ class ZfsPool(Record):
     name: StorageId
 
 
+_HEALTH = (
+    *(Column(name) for name in ("problems", "status", "action", "scan")),
+    *(Column(name, Kind.BYTES) for name in ("size", "alloc", "free")),
+)
+
+
 @tool("proxmox_get_zfs_pool", "Health of a ZFS pool: state, scan, errors, devices.", title="ZFS pool", group="zfs", model=ZfsPool)
 async def get_zfs_pool(args: ZfsPool, call: Call) -> Answer:
     """GET /nodes/{node}/disks/zfs/{name}. `problems` is our verdict; the counters are what Proxmox reads from `zpool status`.
@@ -80,8 +86,7 @@ async def get_zfs_pool(args: ZfsPool, call: Call) -> Answer:
     if any(count for device in tree for count in device.counters.values()):
         notes.append("Proxmox cuts counters of a thousand and more to their first digits (1.2K becomes 1.2): zpool status shows them whole")
     verdict = "not healthy" if problems else "healthy"
-    kinds = dict.fromkeys(("size", "alloc", "free"), Kind.BYTES)
-    return Answer(f"ZFS pool {args.name} on {node}: {verdict}", record=record, kinds=kinds, notes=tuple(notes))
+    return Answer(f"ZFS pool {args.name} on {node}: {verdict}", record=record, columns=_HEALTH, notes=tuple(notes))
 
 
 async def _where(args: ZfsPool, call: Call) -> tuple[str, Mapping[str, Any]]:

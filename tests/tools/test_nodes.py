@@ -61,8 +61,11 @@ async def test_g25_load_is_text_and_there_is_no_swap(served: ServedApi) -> None:
     assert (await ask_json(served, "get_node_status", fields=["memory_used", "swap"])) == {
         "title": "status of node pve1", "memory_used": 33554432, "swap": "none",
     }  # fmt: skip
-    with pytest.raises(InvalidArgument, match="known: version, kernel"):
-        await ask(served, "get_node_status", fields=["swap_used"])
+    assert (await ask_json(served, "get_node_status", fields=["swap_used", "boot"])) == {
+        "title": "status of node pve1", "swap_used": None, "boot": None,
+    }  # fmt: skip
+    with pytest.raises(InvalidArgument, match="unknown: nosuch; known: version, kernel"):
+        await ask(served, "get_node_status", fields=["nosuch"])
 
 
 async def test_g21_another_spelling_is_taken_for_a_read_and_reported() -> None:

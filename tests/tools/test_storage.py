@@ -140,7 +140,7 @@ async def test_g31_sizes_that_are_approximate_or_unknown(served: ServedApi) -> N
     ]
     assert "note: the size of 1 volumes is not known: totals are at least what they say" in lines
     assert "note: the size of 1 volumes is approximate (approx)" in lines
-    assert "used_fraction: 25" in lines
+    assert "used_fraction: 25%" in lines
     found = await ask_json(served, "storage_usage_detail", storage="san")
     assert found["by_content"] == [
         {"content": "images", "volumes": 1, "size": 10737418240},
