@@ -109,11 +109,12 @@ async def _rest(inventory: Inventory, seen: Seen, only: str | None) -> None:
         sources["disks", node] = _bound(lambda name: disks.rows(api, name), node)
     for node in live:
         sources["storages", node] = _bound(lambda name: api.get("nodes", name, "storage"), node)
+    everyone = await inventory.nodes() if seen.nodes else []
     for ref in seen.storages or ():
         if ref.enabled and "backup" in ref.content:
-            places = await volumes.places(inventory, ref, "backup", node=only) if seen.nodes else {}
+            places = await volumes.places(inventory, ref, "backup", node=only) if everyone else {}
             sources |= {("backups", place): read for place, read in places.items()}
-            seen.unread |= _offline_places(ref, seen.nodes)
+            seen.unread |= _places(ref, everyone) - places.keys()
     found = await gather(sources, each=SOURCE_SECONDS, total=REST_SECONDS)
     into: dict[str, dict[Any, Any]] = {
         "failed tasks": seen.failed_tasks,
@@ -148,10 +149,10 @@ def _rows(found: Any) -> list[Row] | None:
     return [row for row in found if isinstance(row, Mapping)] if isinstance(found, Sequence) else None
 
 
-def _offline_places(ref: StorageRef, nodes: Sequence[Node]) -> set[Place]:
-    """Places on nodes that are not there: nobody can list what lies on them."""
-    offline = {node.name for node in nodes if node.online is False and (ref.nodes is None or node.name in ref.nodes)}
-    return set() if ref.shared else {Place(ref.name, name) for name in offline}
+def _places(ref: StorageRef, nodes: Sequence[Node]) -> set[Place]:
+    """Where a storage has something of its own, also on nodes that are offline or not asked."""
+    serving = {node.name for node in nodes if ref.nodes is None or node.name in ref.nodes}
+    return {Place(ref.name, None if ref.shared else name) for name in serving}
 
 
 def _schedules(jobs: Sequence[Row] | None) -> list[str]:

@@ -205,6 +205,19 @@ async def test_one_node_alone() -> None:
     assert other.endswith("note: node PVE2 is called pve2")
 
 
+async def test_a_guest_in_no_job_is_judged_only_by_all_places() -> None:
+    with served_cluster(nodes=2, guests=4) as api:
+        api.world.jobs.clear()
+        api.world.volumes["nas", None].clear()
+        api.world.volumes["pbs", None].clear()
+        assert "- 4 guests without a recent good backup: 100 web-1 (none, in no job)" in await ask(api, "health_overview")
+        # what lies on the other node was not asked for, so it is not known
+        one = parts(await ask(api, "health_overview", node="pve1"))
+        assert one["backups"].startswith(
+            "0 guests with a recent one, 0 without; unknown for 2 (100 web-1, 102 mail-1); in no job: 100 web-1"
+        )
+
+
 @pytest.mark.parametrize("rights", [AUDITOR, ONE_GUEST, NO_RIGHTS])
 async def test_a_narrow_token_is_told_what_it_does_not_see(rights: Any) -> None:
     with served_cluster(nodes=2, guests=12, rights=rights, troubles=True) as api:
