@@ -51,7 +51,13 @@ _MODIFY = _need("/", "Sys.Modify")
 _BACKUP_SPACE = _need("/storage", "Datastore.AllocateSpace", "Datastore.Allocate")
 _BACKUP_GUEST = _need("/vms", "VM.Backup")
 _NEW_GUEST = (_ALLOCATE, _SPACE, _BRIDGE, *(_need("/vms", f"VM.Config.{kind}") for kind in ("CPU", "Memory", "Disk", "Network", "Options")))
-_POOLS = (_MODIFY, _need("/storage", "Datastore.Allocate", part="storage entries made or removed together with a pool"))
+_POOLS = (_HOST, _MODIFY, _need("/storage", "Datastore.Allocate", part="storage entries made or removed together with a pool"))
+_PRIVILEGED = _need("/", "Sys.Modify", part="privileged containers")
+# what stands on a dataset is told by the API
+_TENANTS = (
+    _need("/vms", "VM.Audit", part="seeing which guests use a dataset"),
+    _need("/storage", "Datastore.Audit", "Datastore.AllocateSpace", part="seeing which storages use a dataset"),
+)
 
 NEEDS: dict[str, tuple[Need, ...]] = {
     "proxmox_health_overview": (
@@ -82,7 +88,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "proxmox_create_container": (
         *_NEW_GUEST,
         _need("/vms", "VM.PowerMgmt", part="start afterwards"),
-        _need("/", "Sys.Modify", part="privileged containers"),
+        _PRIVILEGED,
     ),
     "proxmox_list_snapshots": (_GUESTS,),
     "proxmox_snapshot": (_GUESTS, _need("/vms", "VM.Snapshot")),
@@ -95,6 +101,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
         _BACKUP_GUEST,
         _need("/sdn/zones", "SDN.Use", part="guests with a network card"),
         _need("/vms", "VM.PowerMgmt", part="start afterwards"),
+        _PRIVILEGED,
     ),
     "proxmox_list_backup_jobs": (_HOST,),
     "proxmox_list_storage": (_STORES,),
@@ -113,7 +120,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "proxmox_list_lvm_thin": (_HOST,),
     "proxmox_list_zfs": (_HOST,),
     "proxmox_get_zfs_pool": (_HOST,),
-    "proxmox_disk_prepare": (_HOST, _MODIFY),
+    "proxmox_disk_prepare": (_HOST, _need("/", "Sys.Modify", part="a new partition table without SSH")),
     "proxmox_lvm_manage": _POOLS,
     "proxmox_zfs_pool_manage": _POOLS,
     "proxmox_move_disk": (_GUESTS, _need("/vms", "VM.Config.Disk"), _SPACE),
@@ -127,15 +134,30 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     "proxmox_list_tasks": (_need("/nodes", "Sys.Audit", part="tasks that this token did not start"),),
     "proxmox_get_task_log": (_need("/nodes", "Sys.Audit", part="tasks that this token did not start"),),
     "proxmox_zfs_pool_status": (_need("/", "Sys.Audit", part="reading without SSH"),),
+    "proxmox_zfs_list_datasets": (),
+    "proxmox_zfs_list_snapshots": (),
+    "proxmox_zfs_create_snapshot": (),
+    "proxmox_zfs_property": _TENANTS,
+    "proxmox_zfs_dataset": _TENANTS,
+    "proxmox_zfs_destroy_snapshots_by_pattern": (),
+    "proxmox_zfs_scrub": (),
+    "proxmox_zfs_send": (),
+    "proxmox_cleanup_vzdump_snapshots": (_GUESTS, _NODES),
+    "proxmox_host_read_exec": (),
+    "proxmox_host_exec": (),
     "proxmox_lxc_exec": (_GUESTS,),
     "proxmox_ct_service_action": (_GUESTS,),
     "proxmox_ct_log_tail": (_GUESTS,),
-    "proxmox_cleanup_vzdump_snapshots": (_need("/vms", "VM.Audit"), _NODES),
+    "proxmox_vm_list_hosts": (),
+    "proxmox_vm_exec": (),
+    "proxmox_vm_read_file": (),
+    "proxmox_audit_verify": (),
 }
 
-# tools that go to a node over SSH for what the API cannot do, whatever the token holds
+# tools that go to a node over SSH for some or all of what they do, whatever the token holds
 SSH_NODE = frozenset(
     {
+        "proxmox_disk_prepare",
         "proxmox_zfs_dataset",
         "proxmox_zfs_property",
         "proxmox_zfs_create_snapshot",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from proxmox_mcp.privileges import AUDITOR, NEEDS, Need, judge, unlock
+from proxmox_mcp import registry
+from proxmox_mcp.privileges import AUDITOR, BACKUP_LISTING, NEEDS, SSH_GUEST, SSH_NODE, Need, judge, unlock
 
 POWER = Need("/vms", ("VM.PowerMgmt",))
 AUDIT = Need("/vms", ("VM.Audit",))
@@ -78,6 +82,69 @@ def test_where_an_entry_shadows_the_root_the_lines_go_to_its_path_and_leave_the_
 
 def test_root_needs_no_line_for_the_user() -> None:
     assert not any("--users" in line for line in unlock([POWER], {}, "root@pam", "mcp"))
+
+
+def test_the_table_has_a_row_for_every_tool_and_no_other() -> None:
+    assert set(NEEDS) == {tool.name for tool in registry.all_tools()}
+    assert set(NEEDS) >= SSH_NODE | SSH_GUEST
+
+
+def test_a_tool_with_neither_need_nor_ssh_asks_neither() -> None:
+    assert {name for name, needs in NEEDS.items() if not needs} - SSH_NODE - SSH_GUEST == {"proxmox_audit_verify"}
+
+
+def test_no_need_is_a_privilege_that_one_version_lacks() -> None:
+    """Proxmox VE 9 dropped VM.Monitor and brought the others: a role with any of them is refused by one of the two."""
+    named = {privilege for needs in NEEDS.values() for need in needs for privilege in need.any_of} | set(AUDITOR) | set(BACKUP_LISTING)
+    assert {name for name in named if name in ("VM.Monitor", "VM.Replicate") or name.startswith("VM.GuestAgent")} == set()
+
+
+def test_each_declared_privilege_of_the_api_is_in_the_row_of_the_tool_that_calls_it() -> None:
+    """What the schema of the API declares for the call that makes each tool what it is."""
+    schema = Path(__file__).resolve().parents[2] / "shared" / "pve" / "pve-api.json"
+    if not schema.exists():
+        pytest.skip("the schema of the API is not here")
+    paths = json.loads(schema.read_text())["paths"]
+    for name, (method, path) in CALLS.items():
+        held = {privilege for need in NEEDS[name] for privilege in need.any_of}
+        declared = set(_privileges(paths[path][method]["permissions"].get("check")))
+        assert declared, f"{method} {path} declares none: it says nothing about {name}"
+        assert declared & held, f"{name}: {method} {path} wants one of {sorted(declared)}"
+
+
+CALLS = {
+    "proxmox_get_node_status": ("GET", "/nodes/{node}/status"),
+    "proxmox_get_vm_status": ("GET", "/nodes/{node}/qemu/{vmid}/status/current"),
+    "proxmox_vm_power": ("POST", "/nodes/{node}/qemu/{vmid}/status/stop"),
+    "proxmox_resize_vm": ("PUT", "/nodes/{node}/lxc/{vmid}/config"),
+    "proxmox_clone_vm": ("POST", "/nodes/{node}/qemu/{vmid}/clone"),
+    "proxmox_move_disk": ("POST", "/nodes/{node}/lxc/{vmid}/move_volume"),
+    "proxmox_list_snapshots": ("GET", "/nodes/{node}/qemu/{vmid}/snapshot"),
+    "proxmox_snapshot": ("DELETE", "/nodes/{node}/qemu/{vmid}/snapshot/{snapname}"),
+    "proxmox_list_backups": ("GET", "/nodes/{node}/storage/{storage}/content"),
+    "proxmox_list_isos": ("GET", "/nodes/{node}/storage/{storage}/content"),
+    "proxmox_storage_usage_detail": ("GET", "/nodes/{node}/storage/{storage}/status"),
+    "proxmox_list_backup_jobs": ("GET", "/cluster/backup"),
+    "proxmox_storage_config": ("POST", "/storage"),
+    "proxmox_list_disks": ("GET", "/nodes/{node}/disks/list"),
+    "proxmox_get_disk_smart": ("GET", "/nodes/{node}/disks/smart"),
+    "proxmox_list_lvm": ("GET", "/nodes/{node}/disks/lvm"),
+    "proxmox_list_lvm_thin": ("GET", "/nodes/{node}/disks/lvmthin"),
+    "proxmox_list_zfs": ("GET", "/nodes/{node}/disks/zfs"),
+    "proxmox_get_zfs_pool": ("GET", "/nodes/{node}/disks/zfs/{name}"),
+    "proxmox_disk_prepare": ("POST", "/nodes/{node}/disks/initgpt"),
+    "proxmox_lvm_manage": ("POST", "/nodes/{node}/disks/lvm"),
+    "proxmox_zfs_pool_manage": ("DELETE", "/nodes/{node}/disks/zfs/{name}"),
+}
+
+
+def _privileges(check: Any) -> list[str]:
+    """Every privilege that a permission check of the schema names."""
+    if not isinstance(check, list):
+        return []
+    if check[:1] == ["perm"]:
+        return list(check[2])
+    return [privilege for part in check[1:] for privilege in _privileges(part)]
 
 
 @pytest.mark.parametrize("name", sorted(NEEDS))
