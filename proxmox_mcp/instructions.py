@@ -16,7 +16,7 @@ _CHANGING = """\
 Changing: every changing tool takes dry_run=true (exact preview, nothing sent), needs confirm=true, and where data can be destroyed also \
 i_understand_data_loss=true. Preview first, show the person what would happen, set the flags only after that person agreed. The server may \
 ask the person itself. Give reason="..." for the audit log. wait_seconds waits for the task (about 50 s at most); "still running" is no \
-error: do not start it again, look later with proxmox_get_task_log. "Outcome unknown": it may have happened, look before anything else."""
+error: do not start it again, look later{log}. "Outcome unknown": it may have happened, look before anything else."""
 _READ_ONLY = "This server is read-only: it changes nothing, and only its owner can alter that."
 _ERRORS = "Errors say what was tried, Proxmox's own words and one next step; a missing privilege is named with its path."
 _DATA = """\
@@ -29,11 +29,12 @@ def instructions(tools: Sequence[Tool], settings: Settings) -> str:
     names = {tool.name for tool in tools}
     starts = [f'{name} ("{asked}")' for name, asked in _STARTS.items() if name in names]
     start = "Proxmox VE cluster tools." + (f" Start with {' or '.join(starts)}; ids come from lists, do not guess them." if starts else "")
+    log = " with proxmox_get_task_log" if "proxmox_get_task_log" in names else ""
     changes = any(not tool.read_only for tool in tools) and not settings.read_only
     parts = [
         f"{start}\nnode and vm_type may be left out wherever a vmid says them.",
         _READING,
-        _CHANGING if changes else _READ_ONLY if settings.read_only else "",
+        _CHANGING.format(log=log) if changes else _READ_ONLY if settings.read_only else "",
         f"Changes outside {limits.words(settings)} are refused." if changes and limits.is_set(settings) else "",
         f"Only {limits.words(settings)} are shown." if limits.limits_reads(settings) else "",
         _ERRORS,

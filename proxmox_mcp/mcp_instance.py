@@ -13,7 +13,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import ConfigDict
 
 from proxmox_mcp import __version__, pipeline, secrets, text
@@ -88,6 +89,18 @@ def reading_schema(parameters: dict[str, Any], record: Tool) -> dict[str, Any]:
     return {**parameters, "properties": properties}
 
 
+class Server(MCPServer[App]):
+    """The SDK's server, with an error for a prompt that cannot be made where the SDK has a crash."""
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[App, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        try:
+            return await super().get_prompt(name, arguments, context)
+        except ValueError as exc:  # an unknown prompt, a missing argument
+            raise MCPError(INVALID_PARAMS, text.clean(str(exc), 500)) from None
+
+
 def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
     """The server with exactly these tools."""
 
@@ -102,7 +115,7 @@ def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
             sys.stdout.flush()
 
     hour = CacheHint(ttl_ms=3_600_000, scope="private")
-    server: MCPServer[App] = MCPServer(
+    server = Server(
         "pve-mcp",
         title="Proxmox VE",
         version=__version__,
@@ -110,6 +123,7 @@ def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
         tools=[published(record, app) for record in tools],
         lifespan=lifespan,
         log_level="WARNING",
+        subscriptions=False,  # nothing to tell: the lists never change, and what is read has no events
         # what a server offers is fixed when it starts; what it reads is not
         cache_hints=dict.fromkeys(("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"), hour),
     )
