@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 import asyncssh
 
-from proxmox_mcp.errors import SshError
+from proxmox_mcp.errors import ProxmoxMcpError, SshError
 from proxmox_mcp.ssh.command import ending, prepare
 from proxmox_mcp.ssh.outcome import Outcome, without_locale_noise
 from proxmox_mcp.ssh.session import Session, open_session
@@ -22,6 +22,8 @@ SESSIONS = 8
 ENDERS = 2
 # A process that was left in the background keeps the channel open; so long it may be silent after the command's own end.
 LINGER = 1.5
+# How long a listener may take over what came last.
+LISTENER_TIME = 5.0
 # How long ending a command may take in all, and over a connection that may be dead.
 _END_TIME = 12.0
 _ANSWER_TIME = 3.0
@@ -102,14 +104,14 @@ class Link:
             ended = True
             if why in ("stopped", "timed out", "capped"):
                 ended = by_force and await self._end(session, sudo)
-                await _settle(session)
+                await _settle(session, 1)
             if session.channel and not session.closed:
                 session.channel.abort()
             duration = loop.time() - began
         finally:
             if listener:
                 await _finish(listener, session)
-        if listener and (failure := listener.exception()):
+        if listener and not listener.cancelled() and (failure := listener.exception()):
             raise failure
         return self.outcome(session, why, duration, may_run_on=not ended)
 
@@ -187,16 +189,16 @@ class Link:
         if session.channel and not session.closed:
             with suppress(OSError):
                 session.channel.kill()
-        await _settle(session)
+        await _settle(session, 0.4)
         return session.end_known
 
     async def _answer(self, script: str, sudo: bool) -> str:
         """The script's last line; over a connection of its own where this one has no room or is dead."""
-        with suppress(NotRun, SshError, TimeoutError):
+        with suppress(NotRun, ProxmoxMcpError, TimeoutError):
             if not self.connection.is_closed():
                 async with asyncio.timeout(_ANSWER_TIME if self._retired else _END_TIME - 2 * _ANSWER_TIME):
                     return await self._ask(script, sudo)
-        with suppress(NotRun, SshError):
+        with suppress(NotRun, ProxmoxMcpError):
             other = await self._reconnect()
             try:
                 return await other._ask(script, sudo)
@@ -233,10 +235,10 @@ async def _watch(session: Session, deadline: float) -> str:
                 await session.wake.wait()
 
 
-async def _settle(session: Session) -> None:
+async def _settle(session: Session, seconds: float) -> None:
     """Give the far side a moment to say how the command ended."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(seconds):
             while not (session.end_known or session.closed):
                 session.wake.clear()
                 await session.wake.wait()
@@ -260,7 +262,7 @@ async def _finish(listener: asyncio.Task[None], session: Session) -> None:
     """Let the listener take what is left, but do not wait for ever."""
     session.closed = True
     session.heard.set()
-    done, _ = await asyncio.wait({listener}, timeout=5)
+    done, _ = await asyncio.wait({listener}, timeout=LISTENER_TIME)
     if not done:
         listener.cancel()
         await asyncio.wait({listener})

@@ -94,12 +94,12 @@ class SshPool:
         for session in self._running.values():
             session.stop()
         if self._running:
-            await asyncio.wait(self._running, timeout=_CLOSING)
+            await asyncio.wait(list(self._running), timeout=_CLOSING)
         links, self._links = list(self._links.values()), {}
         # a connection through a jump host is closed before the jump host's own
         for link in reversed(links):
             await link.close()
-        for job in self._running:
+        for job in list(self._running):
             job.cancel()
 
     async def _run(

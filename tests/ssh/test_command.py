@@ -199,7 +199,7 @@ def test_both_scripts_run_in_every_sh(shell: str, tmp_path: Path) -> None:
     # without /proc (FreeBSD) the process group is what can be ended
     process.stdout.close()
     process.stderr.close()
-    process = subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 300 & sleep 300"], start_new_session=True)
+    process = subprocess.Popen(["sh", "-c", "sleep 300 & sleep 300"], start_new_session=True)
     script = ending(command.token, (process.pid, "")).replace("/proc/", "/no-proc/")
     ended = subprocess.run([sh, "-c", script], capture_output=True, text=True, timeout=30)
     process.wait(10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
 import subprocess
 import sys
@@ -55,6 +56,18 @@ async def test_with_one_session_a_command_is_ended_over_a_second_connection(tmp_
         assert not outcome.may_run_on
         assert (await pool.run(sshd.target(), ["echo", "next"])).stdout == "next\n"
         assert sshd.connections == 2
+
+
+async def test_when_nothing_can_end_a_command_the_outcome_says_that_it_may_run_on(tmp_path: Path, pool: SshPool) -> None:
+    with start_sshd(tmp_path, options=["MaxSessions 1"]) as sshd:
+
+        async def lose_the_key(text: str) -> None:
+            sshd.client_key.unlink()
+
+        outcome = await pool.run(sshd.target(), ["sh", "-c", "echo $$; exec sleep 300"], timeout=0.3, on_output=lose_the_key)
+        os.kill(int(outcome.stdout), 9)
+        assert outcome.timed_out
+        assert outcome.may_run_on
 
 
 async def test_a_server_without_sessions_is_said_so(tmp_path: Path, pool: SshPool) -> None:

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from proxmox_mcp.errors import SshAuthFailed, SshError
-from proxmox_mcp.ssh import ShellText, SshPool
+from proxmox_mcp.ssh import ShellText, SshPool, link
 from tests.ssh.servers import Process, Wire, marker, scripted
 from tests.sshd import Sshd, account, needs_root, processes, start_sshd
 
@@ -279,6 +279,17 @@ async def test_a_listener_that_fails_ends_the_command_and_its_error_goes_on(sshd
     with pytest.raises(RuntimeError, match="no more"):
         await pool.run(sshd.target(), ["sh", "-c", f"echo begun; sleep {seconds}"], on_output=listen)
     assert processes(f"sleep\0{seconds}") == []
+
+
+async def test_a_listener_that_never_returns_does_not_hold_the_outcome(sshd: Sshd, pool: SshPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "LISTENER_TIME", 0.1)
+
+    async def listen(text: str) -> None:
+        await asyncio.Event().wait()
+
+    outcome = await pool.run(sshd.target(), ["echo", "out"], on_output=listen)
+    assert outcome.ok
+    assert outcome.stdout == "out\n"
 
 
 async def test_banner_and_profile_noise_stay_out(tmp_path: Path, pool: SshPool) -> None:
