@@ -77,11 +77,18 @@ async def _feature(checks: Checks, wanted: Source, *, full: bool) -> None:
         return
     disks = ", ".join(map(str, wanted.disks)) or "none"
     of = f"snapshot {wanted.snapname} of {guest.name}" if wanted.snapname else guest.name
-    if full:
-        instead = "; its present state may be" if wanted.snapname else ""
-        checks.refuse(f"the storage of its disks does not do a full clone of {of} ({disks}){instead}")
+    how, instead = ("full", "; its present state may be" if wanted.snapname else "") if full else ("linked", "; full=true copies them")
+    words = f"the storage of its disks does not do a {how} clone of {of} ({disks}){instead}"
+    known = {ref.name: ref for ref in await checks.inventory.storages()}
+    able = [
+        storage_fit.takes_clones(known[volume.storage], volume, full=full, snapshot=wanted.snapname is not None)
+        for volume in wanted.disks
+        if volume.storage in known
+    ]
+    if len(able) == len(wanted.disks) and all(able):
+        checks.doubt(f"why Proxmox says that {words}: nothing in its configuration speaks against it")
     else:
-        checks.refuse(f"the storage of its disks does not do a linked clone of {of} ({disks}); full=true copies them")
+        checks.refuse(words)
 
 
 async def _reachable(checks: Checks, wanted: Source, target: str, storage: str | None) -> None:

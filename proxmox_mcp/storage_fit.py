@@ -107,6 +107,13 @@ def takes_snapshots(ref: StorageRef, volume: Volume, kind: GuestKind) -> bool | 
     return False if ref.type in _NO_SNAPSHOTS else None
 
 
+def takes_clones(ref: StorageRef, volume: Volume, *, full: bool, snapshot: bool) -> bool:
+    """Whether this volume can be cloned: copied, or linked to as a base image."""
+    if full:
+        return not snapshot or ref.type != "zfspool"
+    return ref.type in _SNAPSHOTS or volume.format == "qcow2"
+
+
 def only_to_newest(ref: StorageRef) -> bool:
     """Whether a rollback there works to the newest snapshot alone."""
     return ref.type in ("zfspool", "zfs") or is_chain(ref)

@@ -52,7 +52,7 @@ class Subject:
 
     @property
     def template(self) -> bool:
-        return flag(self.config.get("template"))
+        return flag(self.config.get("template")) or self.guest.template
 
     @property
     def protected(self) -> bool:

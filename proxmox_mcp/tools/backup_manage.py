@@ -209,6 +209,7 @@ async def restore_backup(args: RestoreBackup, call: Call) -> Plan:
         doubts=checks.doubts,
         notes=(*notes, *await _restore_notes(args, checks, archive, over)),
         conclude=conclude,
+        after_failure=conclude if over else None,
     )
 
 

@@ -89,6 +89,7 @@ async def disk_prepare(args: DiskPrepare, call: Call) -> Plan:
         obstacles=checks.obstacles,
         doubts=checks.doubts,
         conclude=conclude,
+        after_failure=conclude,
     )
 
 

@@ -176,6 +176,7 @@ async def move_disk(args: MoveDisk, call: Call) -> Plan:
         doubts=checks.doubts,
         notes=notes,
         conclude=conclude,
+        after_failure=conclude,
     )
 
 

@@ -116,6 +116,7 @@ def _plan(
         obstacles=checks.obstacles,
         doubts=checks.doubts,
         conclude=conclude,
+        after_failure=conclude,
     )
 
 

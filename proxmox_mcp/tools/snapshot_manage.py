@@ -109,6 +109,7 @@ async def _create(args: SnapshotManage, call: Call, checks: Checks, guest: Subje
         doubts=checks.doubts,
         notes=tuple(notes),
         conclude=_now_has(call, guest, summary),
+        after_failure=_now_has(call, guest, summary),
     )
 
 
@@ -119,14 +120,21 @@ async def _can_take_one(checks: Checks, guest: Subject) -> None:
     )
     if not isinstance(feature, dict) or flag(feature.get("hasFeature")):
         return
-    reasons = [f"{volume} is a directory or device of the host" for volume in guest_config.bind_mounts(guest.config, guest.guest.kind)]
+    kind = guest.guest.kind
     storages = await _storages(checks)
+    reasons = [f"{volume} is a directory or device of the host" for volume in guest_config.bind_mounts(guest.config, kind)]
+    able: list[bool | None] = []
     for volume in guest.disks:
         ref = storages.get(volume.storage or "")
-        if ref is not None and not volume.key.startswith("unused") and storage_fit.takes_snapshots(ref, volume, guest.guest.kind) is False:
-            reasons.append(f"{volume} is {volume.format} on storage {ref.name} of type {ref.type}, which takes no snapshots of it")
-    why = "; ".join(reasons) or "Proxmox does not say why"
-    checks.refuse(f"{guest.name} cannot be snapshotted: {why}. A backup can be made instead: proxmox_create_backup vmid={guest.vmid}")
+        if not volume.key.startswith("unused"):
+            able.append(None if ref is None else storage_fit.takes_snapshots(ref, volume, kind))
+            if ref is not None and able[-1] is False:
+                reasons.append(f"{volume} is {volume.format} on storage {ref.name} of type {ref.type}, which takes no snapshots of it")
+    instead = f"a backup can be made instead: proxmox_create_backup vmid={guest.vmid}"
+    if not reasons and all(able):
+        checks.doubt(f"why Proxmox says that {guest.name} cannot be snapshotted: nothing in its configuration speaks against it; {instead}")
+        return
+    checks.refuse(f"{guest.name} cannot be snapshotted: {'; '.join(reasons) or 'Proxmox does not say why'}; {instead}")
 
 
 async def _storages(checks: Checks) -> dict[str, StorageRef]:
@@ -155,6 +163,7 @@ async def _rollback(call: Call, checks: Checks, guest: Subject, known: Sequence[
         doubts=checks.doubts,
         otherwise=hints,
         conclude=_now_has(call, guest, summary),
+        after_failure=_now_has(call, guest, summary),
     )
 
 
@@ -194,6 +203,7 @@ async def _delete(args: SnapshotManage, call: Call, checks: Checks, guest: Subje
         doubts=checks.doubts,
         notes=notes if args.force else (),
         conclude=_now_has(call, guest, summary),
+        after_failure=_now_has(call, guest, summary),
     )
 
 

@@ -159,4 +159,5 @@ def _plan(
         doubts=checks.doubts,
         notes=notes,
         conclude=conclude,
+        after_failure=conclude,
     )

@@ -93,6 +93,7 @@ async def vm_power(args: VmPower, call: Call) -> Answer | Plan:
         notes=tuple(_ha_notes(guest, args.action)) if ha else (),
         otherwise=(_unheard(guest),) if args.action in ("shutdown", "reboot") else (),
         conclude=conclude,
+        after_failure=conclude,
     )
 
 
@@ -180,8 +181,9 @@ async def resize_vm(args: ResizeVm, call: Call) -> Answer | Plan:
     before = {"memory": _memory(guest), "cores": guest.config.get("cores", 1 if guest.is_vm else None)}
     wanted = {name: value for name, value in (("memory", args.memory_mb), ("cores", args.cores)) if value is not None}
     if all(number(before[name]) == value for name, value in wanted.items()):
-        waiting = await _pending(call, guest)
-        late = f" ({', '.join(sorted(set(waiting) & set(wanted)))} from the next start on)" if set(waiting) & set(wanted) else ""
+        rows = await _options(call, guest)
+        waiting = [name for name in sorted(wanted) if "pending" in rows.get(name, {})]
+        late = f" ({', '.join(waiting)} from the next start on)" if waiting else ""
         return Answer(f"Nothing to do, no request was sent: {guest.name} has {_told(wanted)} already{late}.")
     await checks.privileges(
         *(
@@ -198,10 +200,11 @@ async def resize_vm(args: ResizeVm, call: Call) -> Answer | Plan:
 
     async def conclude(results: Sequence[StepResult]) -> Answer:
         now = await reread(call.api, guest)
-        waiting = await _pending(call, guest)
-        facts = {name: _took(name, value, name in waiting, now) for name, value in wanted.items()}
+        rows = await _options(call, guest)
+        facts = {name: _stands(name, rows.get(name, {}), now) for name in wanted}
+        late = any("pending" in rows.get(name, {}) for name in wanted)
         notes = ["pending changes take effect with a stop and start, or proxmox_vm_power action=reboot; a reboot from inside is not enough"]
-        return conclusions.done(summary, results, facts, notes=notes if set(waiting) & set(wanted) else ())
+        return conclusions.done(summary, results, facts, notes=notes if late else ())
 
     known = {name: before[name] for name in wanted if number(before[name]) is not None}
     return Plan(
@@ -218,6 +221,7 @@ async def resize_vm(args: ResizeVm, call: Call) -> Answer | Plan:
         doubts=checks.doubts,
         notes=tuple(await _size_notes(checks, guest, wanted)),
         conclude=conclude,
+        after_failure=conclude,
     )
 
 
@@ -232,17 +236,23 @@ def _told(sizes: Mapping[str, object]) -> str:
     return " and ".join(words[name].format("all" if value is None else value) for name, value in sizes.items())
 
 
-def _took(name: str, value: int, waits: bool, guest: Subject) -> str:
-    size = f"{value} MiB" if name == "memory" else str(value)
-    if waits:
-        return f"{size}, pending"
-    return f"{size}, in effect" if guest.running else f"{size}, from the next start on"
+def _stands(name: str, row: Mapping[str, Any], guest: Subject) -> str:
+    """What holds now, and what comes with the next start."""
+    unit = " MiB" if name == "memory" else ""
+    if "pending" in row:
+        return f"{_plain(name, row['pending'])}{unit}, pending; {_plain(name, row.get('value'))}{unit} until then"
+    return f"{_plain(name, row.get('value'))}{unit}, " + ("in effect" if guest.running else "from the next start on")
 
 
-async def _pending(call: Call, guest: Subject) -> dict[str, Any]:
-    """The options whose new value is not in effect yet (GET .../pending)."""
+def _plain(name: str, value: object) -> object:
+    found = guest_config.memory_mib(value) if name == "memory" else number(value)
+    return value if found is None else found
+
+
+async def _options(call: Call, guest: Subject) -> dict[str, Mapping[str, Any]]:
+    """Each option with its value, and with its pending one where that is not in effect yet (GET .../pending)."""
     rows = await call.api.get(*guest.path("pending"))
-    return {str(row["key"]): row["pending"] for row in rows or () if isinstance(row, Mapping) and "pending" in row and "key" in row}
+    return {str(row["key"]): row for row in rows or () if isinstance(row, Mapping) and "key" in row}
 
 
 async def _size_notes(checks: Checks, guest: Subject, wanted: Mapping[str, int]) -> list[str]:

@@ -61,9 +61,14 @@ async def test_g48_a_linked_clone_needs_a_template_or_a_snapshot(vmid: int, tmp_
         assert sent == {"newid": "201", "full": "0", "snapname": "nightly"}
 
 
-@pytest.mark.parametrize(("vmid", "full", "what"), [(900, None, "linked clone"), (901, None, "linked clone"), (102, None, "full clone")])
-async def test_storages_that_cannot_are_said_with_the_alternative(vmid: int, full: bool | None, what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("vmid", "arguments", "what"),
+    [(900, {}, "linked clone"), (901, {}, "linked clone"), (101, {"snapname": "nightly"}, "full clone")],
+)
+async def test_storages_that_cannot_are_said_with_the_alternative(vmid: int, arguments: dict[str, Any], what: str, tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
+        kind_of_storage = {"type": "zfspool", "pool": "x"} if arguments else {"type": "dir", "path": "/x"}
+        world.api.world.storages["local-lvm"] = {"storage": "local-lvm", "content": "images,rootdir", **kind_of_storage}
         asked: list[dict[str, Any]] = []
 
         def feature(request: Request) -> dict[str, int]:
@@ -72,9 +77,12 @@ async def test_storages_that_cannot_are_said_with_the_alternative(vmid: int, ful
 
         for kind in ("qemu", "lxc"):
             world.api.on("GET", f"/nodes/pve1/{kind}/{vmid}/feature", feature)
-        (line,) = await world.obstacles("clone_vm", vmid=vmid, full=full)
+        (line,) = await world.obstacles("clone_vm", vmid=vmid, **arguments)
         assert f"does not do a {what} of" in line
-        assert asked == [{"feature": "clone" if what == "linked clone" else "copy"}]
+        assert asked == [{"feature": "clone" if what == "linked clone" else "copy", **arguments}]
+        # where nothing in sight speaks against it, it is a doubt: Proxmox decides
+        world.api.world.storages["local-lvm"] = {"storage": "local-lvm", "type": "lvmthin", "content": "images,rootdir"}
+        assert "not checked: why Proxmox says" in await world.call("clone_vm", vmid=vmid, **arguments, dry_run=True)
 
 
 async def test_a_running_container_is_copied_from_a_snapshot_or_not_at_all(tmp_path: Path) -> None:

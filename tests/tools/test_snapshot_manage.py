@@ -144,7 +144,7 @@ async def test_g47_a_bind_mount_is_the_reason_and_a_backup_the_alternative(tmp_p
         (line,) = await world.obstacles("snapshot", vmid=205, action="create", snapname="fresh")
         assert "mp0 (/mnt/media) is a directory or device of the host" in line
         assert "rootfs" not in line
-        assert "proxmox_create_backup vmid=205" in line
+        assert line.endswith("a backup can be made instead: proxmox_create_backup vmid=205")
 
 
 async def test_g47_a_raw_disk_on_a_directory_is_the_reason(tmp_path: Path) -> None:

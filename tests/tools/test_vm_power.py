@@ -203,7 +203,7 @@ async def test_pending_is_told_apart_from_hot_plugged(tmp_path: Path) -> None:
         rows = [{"key": "memory", "value": "2048", "pending": "4096"}, {"key": "cores", "value": 4}]
         world.api.on("GET", "/nodes/pve1/qemu/101/pending", rows)
         text = await world.call("resize_vm", vmid=101, memory_mb=4096, cores=4, **YES)
-        assert "memory: 4096 MiB, pending" in text
+        assert "memory: 4096 MiB, pending; 2048 MiB until then" in text
         assert "cores: 4, in effect" in text
         assert "a reboot from inside is not enough" in text
 
@@ -211,7 +211,7 @@ async def test_pending_is_told_apart_from_hot_plugged(tmp_path: Path) -> None:
 async def test_a_stopped_vm_has_it_from_its_next_start_and_a_container_at_once(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
         for kind, vmid, words in (("qemu", 102, "cores: 3, from the next start on"), ("lxc", 205, "cores: 3, in effect")):
-            world.api.on("PUT", f"/nodes/pve1/{kind}/{vmid}/config", None)
+            world.api.on("PUT", f"/nodes/pve1/{kind}/{vmid}/config", lambda request: world.config(int(request.path.split("/")[4]), cores=3))
             assert words in await world.call("resize_vm", vmid=vmid, cores=3, **YES)
 
 
@@ -255,6 +255,7 @@ async def test_hot_plugging_that_fails_says_that_the_change_is_kept(tmp_path: Pa
         assert found.failed
         assert "hotplug problem" in found.text
         assert "the change is kept all the same" in found.text
+        assert "memory: 2048 MiB, in effect" in found.text
 
 
 async def test_nothing_to_change_is_refused_before_any_request(tmp_path: Path) -> None:
