@@ -67,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("doctor", help="check configuration, connection, certificate, token and privileges")
     config = commands.add_parser("config", help="print the block to paste into a client's configuration")
     config.add_argument("client", choices=clients.NAMES, metavar="CLIENT", help=", ".join(clients.NAMES))
-    commands.add_parser("audit", help="verify, show or export the audit record (audit --help)", add_help=False)
+    commands.add_parser("audit", help="verify, show or export the audit record; verify one of version 1.x (audit --help)", add_help=False)
     return parser
 
 

@@ -1,4 +1,4 @@
-"""`pve-mcp audit verify|tail|export`: the log from a shell."""
+"""`pve-mcp audit verify|tail|export|verify-legacy`: the log from a shell."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from proxmox_mcp.audit.files import STEMS, Which
 from proxmox_mcp.audit.keys import Keys
+from proxmox_mcp.audit.legacy import verify_legacy
 from proxmox_mcp.audit.read import export, tail
 from proxmox_mcp.audit.record import encode
 from proxmox_mcp.audit.verify import verify
@@ -19,10 +21,12 @@ from proxmox_mcp.errors import ProxmoxMcpError
 def main(argv: Sequence[str], directory: Path, keys: Keys) -> int:
     """Run one of the commands and return its exit status.
 
-    verify: 0 when something is recorded and nothing is BROKEN, else 1. tail and export: 0, or 1 when the files cannot be read.
+    verify and verify-legacy: 0 when something is recorded and nothing is BROKEN, else 1. tail and export: 0, or 1 when the files cannot be
+    read.
     """
     options = _parser().parse_args(argv)
-    logs: list[Which] = list(STEMS) if options.which == "all" else [options.which]
+    which: Which | Literal["all"] = getattr(options, "which", "all")
+    logs: list[Which] = list(STEMS) if which == "all" else [which]
     try:
         status = _COMMANDS[options.command](options, directory, keys, logs)
         sys.stdout.flush()
@@ -52,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument(
                 "--expect", type=_noted, metavar="NUMBER:HASH", help="a record noted elsewhere that the log must still hold (needs one log)"
             )
+    legacy = commands.add_parser("verify-legacy", help="check a log of version 1.x, as far as its format allows")
+    legacy.add_argument("file", type=Path, help="such as _host_ssh_audit.log, beside the old installation's package")
+    legacy.add_argument("--json", action="store_true", help="print the report as a JSON line")
     return parser
 
 
@@ -73,6 +80,12 @@ def _verify(options: argparse.Namespace, directory: Path, keys: Keys, logs: list
     return 1 if "BROKEN" in verdicts or verdicts == {"NOTHING RECORDED"} else 0
 
 
+def _verify_legacy(options: argparse.Namespace, directory: Path, keys: Keys, logs: list[Which]) -> int:
+    report = verify_legacy(options.file, keys)
+    sys.stdout.write((encode(report.as_dict()) if options.json else report.text()) + "\n")
+    return 1 if report.verdict in ("BROKEN", "NOTHING RECORDED") else 0
+
+
 def _tail(options: argparse.Namespace, directory: Path, keys: Keys, logs: list[Which]) -> int:
     for which in logs:
         for record in tail(directory, which, options.n):
@@ -87,4 +100,4 @@ def _export(options: argparse.Namespace, directory: Path, keys: Keys, logs: list
     return 0
 
 
-_COMMANDS = {"verify": _verify, "tail": _tail, "export": _export}
+_COMMANDS = {"verify": _verify, "verify-legacy": _verify_legacy, "tail": _tail, "export": _export}

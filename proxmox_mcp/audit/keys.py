@@ -72,6 +72,11 @@ class Keys:
         return digest
 
     @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all known keys, the current one first."""
+        return tuple(self._secrets)
+
+    @property
     def sealing(self) -> Digest:
         """What hashes the records of new segments."""
         digest = self.digest(self.current)
