@@ -40,7 +40,7 @@ class CreateBackup(Changing, Waiting):
     compress: Literal["none", "lzo", "gzip", "zstd"] = "zstd"
     notes: Annotated[str, AfterValidator(plain_text(500)), AfterValidator(_notes_template)] | None = None
     protected: Flag = False
-    prune: Annotated[Flag, Field(description="then delete old backups by the storage's retention")] = False
+    prune: Annotated[Flag, Field(description="old backups, by the storage's retention")] = False
 
 
 @tool(

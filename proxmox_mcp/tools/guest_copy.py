@@ -112,8 +112,8 @@ class MoveDisk(Changing, Waiting):
     target_storage: StorageId
     node: NodeName | None = None
     vm_type: Kind | None = None
-    format: Annotated[Literal["raw", "qcow2", "vmdk"], Field(description="VMs, file storages")] | None = None
-    delete_source: Annotated[Flag, Field(description="false keeps the old copy as unusedN")] = True
+    format: Literal["raw", "qcow2", "vmdk"] | None = None
+    delete_source: Annotated[Flag, Field(description="false: keep it as unusedN")] = True
 
 
 @tool(

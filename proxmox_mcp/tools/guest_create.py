@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from proxmox_mcp import conclusions, disk_size, guest_config, secrets, storage_fit
 from proxmox_mcp.app import Call
@@ -22,6 +22,12 @@ Gib = Annotated[float, BeforeValidator(disk_size.new_volume_gib), AfterValidator
 Cores = Annotated[int, AfterValidator(between(1, 256))]
 Mib = Annotated[int, AfterValidator(between(16, 4_194_304))]
 
+# known by every model: checked, and not paid for in the schema
+OsType = Annotated[
+    Literal["other", "wxp", "w2k", "w2k3", "w2k8", "wvista", "win7", "win8", "win10", "win11", "l24", "l26", "solaris"],
+    WithJsonSchema({"type": "string"}),
+]
+
 
 class CreateVm(Changing, Waiting):
     disk_storage: StorageId
@@ -32,9 +38,9 @@ class CreateVm(Changing, Waiting):
     cores: Cores = 2
     sockets: Annotated[int, AfterValidator(between(1, 8))] = 1
     memory_mb: Mib = 2048
-    ostype: Literal["other", "wxp", "w2k", "w2k3", "w2k8", "wvista", "win7", "win8", "win10", "win11", "l24", "l26", "solaris"] = "l26"
+    ostype: OsType = "l26"
     bridge: Bridge = "vmbr0"
-    iso: Annotated[VolumeId, Field(description="volume id of an ISO image, booted first")] | None = None
+    iso: Annotated[VolumeId, Field(description="ISO volume id, booted first")] | None = None
     start: Flag = False
 
 
@@ -129,7 +135,7 @@ def _address(value: str) -> str:
 
 
 class CreateContainer(Changing, Waiting):
-    ostemplate: Annotated[VolumeId, Field(description="volume id of a template, storage:vztmpl/...")]
+    ostemplate: Annotated[VolumeId, Field(description="storage:vztmpl/...")]
     disk_storage: StorageId
     disk_gb: Gib = 8
     vmid: Annotated[Vmid, Field(description="default: next free id")] | None = None

@@ -26,8 +26,8 @@ class SnapshotManage(Destroying, Waiting):
     node: NodeName | None = None
     vm_type: Kind | None = None
     description: Annotated[str, AfterValidator(plain_text(200))] | None = None
-    vmstate: Annotated[Flag, Field(description="create: with the RAM of a running VM")] = False
-    force: Annotated[Flag, Field(description="delete: drop the entry even if its disks cannot be")] = False
+    vmstate: Annotated[Flag, Field(description="with RAM")] = False
+    force: Annotated[Flag, Field(description="delete even if disks fail")] = False
 
     @model_validator(mode="after")
     def _words_where_they_count(self) -> Self:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema, model_validator
 
 from proxmox_mcp import conclusions, disk_use, node_pools, storage_users
 from proxmox_mcp.app import Call
@@ -30,10 +30,10 @@ class ZfsPoolManage(Destroying, Waiting):
     devices: Annotated[list[DiskName], BeforeValidator(json_text)] | None = None
     raidlevel: Literal["single", "mirror", "raid10", "raidz", "raidz2", "raidz3", "draid", "draid2", "draid3"] = "single"
     ashift: Annotated[int, AfterValidator(between(9, 16))] = 12
-    compression: Literal["on", "off", "lzjb", "lz4", "zle", "gzip", "zstd"] = "lz4"
+    compression: Annotated[Literal["on", "off", "lzjb", "lz4", "zle", "gzip", "zstd"], WithJsonSchema({"type": "string"})] = "lz4"
     add_storage: Flag = True
     cleanup_config: Flag = True
-    cleanup_disks: Annotated[Flag, Field(description="destroy: wipe its disks too")] = False
+    cleanup_disks: Flag = False
 
     @model_validator(mode="after")
     def _enough_devices(self) -> Self:
