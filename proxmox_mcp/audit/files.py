@@ -43,6 +43,8 @@ def segments(directory: Path, which: Which) -> list[Segment]:
 
 def lines(path: Path, start: int, end: int) -> Iterator[bytes]:
     """The lines between two offsets, without their newlines; the last one may lack it. Only the byte 0x0A ends a line."""
+    if start >= end:
+        return
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
         left = end - start

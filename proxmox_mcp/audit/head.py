@@ -28,12 +28,17 @@ class Head(NamedTuple):
         return seal(text, digest)[1].ljust(SIZE - 1) + b"\n"
 
 
+def is_blank(raw: bytes) -> bool:
+    """Whether nothing was ever written to the head: it is made a moment before the log, and a crash may come between."""
+    return not raw.strip(b"\0")
+
+
 def unpack(raw: bytes, keys: Keys) -> Head | str:
     """The head in `raw`, or what is wrong with it. A head whose key is not known here is taken as it is: see `keys.digest(head.key)`."""
     line = raw.rstrip()
     parsed = parse(line)
     if parsed is None or parsed[1].get("kind") != "head":
-        return "the head file does not hold a head" if line else "the head file is empty"
+        return "the head file is empty" if is_blank(raw) else "the head file does not hold a head"
     text, fields = parsed
     try:
         head = Head(fields["log"], fields["segment"], fields["size"], fields["seq"], fields["last"], fields["key"])

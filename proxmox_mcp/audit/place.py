@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proxmox_mcp.audit.files import Segment, Which, lines, segment_path, segments
-from proxmox_mcp.audit.head import Head, unpack
+from proxmox_mcp.audit.head import Head, is_blank, unpack
 from proxmox_mcp.audit.keys import Keys
 from proxmox_mcp.audit.record import ZEROS, parse
 from proxmox_mcp.audit.walk import Flaw, Walk
@@ -48,7 +48,7 @@ def find_place(directory: Path, which: Which, keys: Keys, raw_head: bytes, seen:
         place.loss = f"the log had lost its head ({head}); records cut off its end before this one leave no trace"
     else:
         place = Place(secrets.token_hex(8))
-        if raw_head or files:
+        if files or not is_blank(raw_head):
             place.loss = f"the log was empty, and {head}; what it held is lost"
     if seen and (place.log != seen[0] or place.seq < seen[1] or (place.seq == seen[1] and place.last != seen[2])):
         place.log, place.seq, place.last = seen
@@ -89,7 +89,7 @@ def _without_head(which: Which, keys: Keys, files: list[Segment]) -> Place:
     except Flaw:
         raise AuditError(
             f"{newest.path} is not a log of this version and has no head, so nothing is appended to it.",
-            hint="keep the file, but move it to another directory (or name another PROXMOX_AUDIT_DIR), then call again",
+            hint="move it to another directory, or name another PROXMOX_AUDIT_DIR, then call again; `pve-mcp audit verify-legacy` checks logs of 1.x",
         ) from None
     _follow(walk, [newest], 0)
     return _place(walk, newest, "")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from proxmox_mcp.audit import lock
 from proxmox_mcp.audit.files import Segment, Which, head_path, lines, segment_path, segments
-from proxmox_mcp.audit.head import SIZE, Head, unpack
+from proxmox_mcp.audit.head import SIZE, Head, is_blank, unpack
 from proxmox_mcp.audit.keys import Keys
 from proxmox_mcp.audit.record import encode
 from proxmox_mcp.audit.report import Newest, Problem, Report
@@ -66,7 +66,7 @@ class _Check:
         self, directory: Path, which: Which, keys: Keys, raw: bytes | None, files: list[Segment], expect: tuple[int, str] | None
     ) -> None:
         self._directory, self._which, self._keys, self._files, self._expect = directory, which, keys, files, expect
-        self._nothing = raw is None and not files
+        self._nothing = not files and (raw is None or is_blank(raw))
         self._head: Head | str = "the head file is missing" if raw is None else unpack(raw, keys)
         self._walk = Walk(keys, which)
         self._newest: dict[str, Any] = {}
@@ -74,7 +74,7 @@ class _Check:
         if isinstance(self._head, Head):
             self._watched.add(max(self._head.seq, 1))
         self._met: dict[int, _Met] = {}  # what stands where the watched records are due
-        self._open: dict[int, str] = {}  # intents without an outcome so far; only the first ones with what they are
+        self._open: dict[int, dict[str, Any] | None] = {}  # intents without an outcome so far; only the first ones whole
         self._strays = 0  # outcomes without an intent
         self._first_keyed = 0  # the first record that is written with a key
         self._found: list[str] = []  # remarks made on the way
@@ -123,10 +123,12 @@ class _Check:
                 self._newest = record
                 kind = record.get("kind")
                 if kind == "intent":
-                    self._open[walk.seq] = _label(record) if len(self._open) < _LISTED else ""
+                    self._open[walk.seq] = record if len(self._open) < _LISTED else None
                 elif kind == "outcome":
                     intent = record.get("of")
-                    if type(intent) is not int or self._open.pop(intent, None) is None:
+                    if type(intent) is int and intent in self._open:
+                        del self._open[intent]
+                    else:
                         self._strays += 1
                 elif kind == "open":
                     self._opened(record["record"])
@@ -167,6 +169,8 @@ class _Check:
             missing = f"record {head.seq} is" if head.seq == walk.seq + 1 else f"records {walk.seq + 1} to {head.seq} are"
             raise Flaw(walk.file, walk.line + 1, f"cut tail: the log ends here, and {missing} missing")
         met = self._met.get(max(head.seq, 1))
+        if met and any(file.number == head.segment and file.size < head.size for file in self._files):
+            raise Flaw(met.file, met.line, f"cut tail: the file ends before byte {head.size}, which the head vouches for")
         if (met and head.key != met.key) or self._keys.digest(head.key) is None:
             raise Flaw(name, 0, "forged: the head is not sealed with the key of the record it vouches for")
         if met and head.seq and head.last != met.hash:
@@ -196,8 +200,8 @@ class _Check:
             yield f"records 1 to {self._first_keyed - 1} were written without a key: if there always was one, they are forged"
         if self._keys.current is not None and walk.key not in (None, self._keys.current):
             yield f"the newest segment is written with the older key {walk.key}"
-        for seq, label in list(self._open.items())[:_LISTED]:
-            yield f"intent {seq} {label}has no outcome: the process ended, the call is still running, or its outcome could not be recorded"
+        for seq, intent in list(self._open.items())[:_LISTED]:
+            yield f"intent {seq}{_label(intent)} has no outcome: the process ended, the call is still running, or recording it failed"
         if len(self._open) > _LISTED:
             yield f"{len(self._open) - _LISTED} more intents have no outcome"
         if self._strays:
@@ -219,9 +223,11 @@ def _comes(stream: Iterator[bytes], seq: int) -> bool:
         return False
 
 
-def _label(record: dict[str, Any]) -> str:
+def _label(record: dict[str, Any] | None) -> str:
+    if record is None:
+        return ""
     entry = record.get("record")
-    return f"({_word(entry.get('tool') if isinstance(entry, dict) else None)}, {_word(record.get('time'))}) "
+    return f" ({_word(entry.get('tool') if isinstance(entry, dict) else None)}, {_word(record.get('time'))})"
 
 
 def _word(value: object) -> str:

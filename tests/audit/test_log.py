@@ -1,0 +1,298 @@
+"""Appending: what is written where, rotation, torn lines, files that vanish, locks, threads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import stat
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from proxmox_mcp.audit import AuditLog, Keys, lock, tail, verify
+from proxmox_mcp.audit.files import head_path, segments
+from proxmox_mcp.audit.head import Head
+from proxmox_mcp.audit.record import ZEROS
+from proxmox_mcp.errors import AuditError
+from tests.audit.forger import HEAD, KEY, LOG, edit, lines, write_log
+from tests.audit.processes import run
+
+BOTH = pytest.mark.parametrize("keys", [Keys.none(), KEY], ids=["unkeyed", "keyed"])
+posix = pytest.mark.skipif(sys.platform == "win32", reason="modes, forks and open files that can be removed are POSIX")
+
+
+def test_nothing_is_opened_before_the_first_append(tmp_path: Path) -> None:
+    AuditLog(tmp_path / "state" / "audit", "api").close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@posix
+def test_directory_and_files_belong_to_their_owner_alone(tmp_path: Path) -> None:
+    directory = tmp_path / "state" / "audit"
+    write_log(directory, Keys.none(), max_bytes=500)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert len(list(directory.iterdir())) > 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize(("which", "stem"), [("host", "_host_ssh_audit"), ("vm", "_vm_ssh_audit"), ("api", "_api_audit")])
+def test_names(tmp_path: Path, which: str, stem: str) -> None:
+    AuditLog(tmp_path, which).note({})  # type: ignore[arg-type]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{stem}.head", f"{stem}.log"]
+
+
+@posix
+def test_a_link_in_place_of_the_log_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.touch()
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "audit" / LOG).symlink_to(victim)
+    with pytest.raises(AuditError, match=LOG):
+        AuditLog(tmp_path / "audit", "api").note({})
+    assert victim.read_bytes() == b""
+
+
+def test_ids_lead_from_outcome_to_intent(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, "api")
+    first, second = log.intent({"n": 1}), log.intent({"n": 2})
+    log.outcome(second, {"n": 2})
+    log.outcome(first, {"n": 1})
+    records = tail(tmp_path, "api", 4)
+    assert [f"{record['log']}-{record['seq']}" for record in records[:2]] == [first, second]
+    assert [record["of"] for record in records[2:]] == [records[1]["seq"], records[0]["seq"]]
+
+
+def test_records_name_their_writer_and_time(tmp_path: Path) -> None:
+    AuditLog(tmp_path, "api").note({})
+    assert tail(tmp_path, "api", 1)[0]["writer"].endswith(f"/{os.getpid()}")
+
+
+@BOTH
+def test_one_chain_through_all_segments_whoever_writes(tmp_path: Path, keys: Keys) -> None:
+    one, other = (AuditLog(tmp_path, "api", keys=keys, max_bytes=2000) for _ in range(2))
+    for number in range(30):
+        (one, other, other)[number % 3].note({"n": number})
+    found = segments(tmp_path, "api")
+    assert [segment.number for segment in found] == list(range(1, len(found) + 1))
+    assert len(found) >= 4
+    assert all(segment.size < 2500 for segment in found)
+    report = verify(tmp_path, "api", keys)
+    assert (report.verdict, report.records) == ("INTACT", 30 + len(found))
+
+
+@BOTH
+def test_an_appended_torn_line_is_kept_and_chained_over(tmp_path: Path, keys: Keys) -> None:
+    write_log(tmp_path, keys)
+    torn = lines(tmp_path)[-1][:100]
+    edit(tmp_path, lambda found: found.append(torn))
+    report = verify(tmp_path, "api", keys)
+    assert (report.verdict, report.records) == ("INTACT WITH REMARKS", 11)
+    assert report.remarks == ("_api_audit.log ends with 100 bytes of a torn line; the next record will tell of them",)
+    write_log(tmp_path, keys, pairs=1)
+    report = verify(tmp_path, "api", keys)
+    assert (report.verdict, report.records) == ("INTACT WITH REMARKS", 13)
+    assert report.remarks == ("_api_audit.log, line 13: before it, 100 bytes of a torn line",)
+    assert lines(tmp_path)[11] == torn + b"\n"
+    assert json.loads(lines(tmp_path)[12])["torn"] == {"bytes": 100, "sha256": hashlib.sha256(torn).hexdigest()}
+
+
+@BOTH
+@pytest.mark.parametrize("change", ["remove", "edit", "grow"])
+def test_a_kept_torn_line_is_evidence_too(tmp_path: Path, keys: Keys, change: str) -> None:
+    write_log(tmp_path, keys)
+    edit(tmp_path, lambda found: found.append(b'{"hash":"torn'))
+    write_log(tmp_path, keys, pairs=1)
+    assert verify(tmp_path, "api", keys).verdict == "INTACT WITH REMARKS"
+    after = {"remove": b"", "edit": b'{"hash":"TORN\n', "grow": b'{"hash":"torn\nmore\n'}[change]
+    edit(tmp_path, lambda found: found.__setitem__(11, after))
+    report = verify(tmp_path, "api", keys)
+    assert report.verdict == "BROKEN"
+    assert report.first_problem is not None
+    assert report.first_problem.line == 12
+
+
+@BOTH
+@pytest.mark.parametrize("rest", [b"\n", b"\n\n", b'{"hash":"one\n{"hash":"two', b'{"hash":"one\n', b"\x00" * 700, b"\xff"])
+def test_whatever_a_crash_leaves_is_chained_over(tmp_path: Path, keys: Keys, rest: bytes) -> None:
+    write_log(tmp_path, keys, max_bytes=1500)
+    edit(tmp_path, lambda found: found.append(rest), segments(tmp_path, "api")[-1].path.name)
+    assert verify(tmp_path, "api", keys).verdict == "INTACT WITH REMARKS"
+    write_log(tmp_path, keys, pairs=4, max_bytes=1500)
+    report = verify(tmp_path, "api", keys)
+    assert report.verdict == "INTACT WITH REMARKS"
+    kept = len(rest.removesuffix(b"\n"))
+    assert [remark.partition(": ")[2] for remark in report.remarks] == [f"before it, {kept} bytes of a torn line"]
+
+
+@BOTH
+def test_a_whole_last_line_without_its_newline_is_a_record(tmp_path: Path, keys: Keys) -> None:
+    """A crash cut off nothing but the newline, and before the head was rewritten."""
+    write_log(tmp_path, keys, pairs=4)
+    head = (tmp_path / HEAD).read_bytes()
+    write_log(tmp_path, keys, pairs=1)
+    (tmp_path / HEAD).write_bytes(head)
+    edit(tmp_path, lambda found: found.__setitem__(-1, found[-1].rstrip()))
+    report = verify(tmp_path, "api", keys)
+    assert (report.verdict, report.records) == ("INTACT WITH REMARKS", 11)
+    write_log(tmp_path, keys, pairs=1)
+    report = verify(tmp_path, "api", keys)
+    assert (report.verdict, report.records) == ("INTACT", 13)
+
+
+@BOTH
+def test_a_log_ahead_of_its_head_goes_on(tmp_path: Path, keys: Keys) -> None:
+    """A process ended after the log was flushed and before the head was rewritten."""
+    write_log(tmp_path, keys, pairs=2)
+    head = (tmp_path / HEAD).read_bytes()
+    write_log(tmp_path, keys, pairs=2)
+    (tmp_path / HEAD).write_bytes(head)
+    assert verify(tmp_path, "api", keys).verdict == "INTACT WITH REMARKS"
+    write_log(tmp_path, keys, pairs=2)
+    report = verify(tmp_path, "api", keys)
+    assert (report.verdict, report.records) == ("INTACT", 13)
+
+
+@BOTH
+def test_a_head_before_its_log(tmp_path: Path, keys: Keys) -> None:
+    """The process ended after it made the head and before the log's first record."""
+    (tmp_path / HEAD).write_bytes(Head("0123456789abcdef", 1, 0, 0, ZEROS, keys.current).pack(keys.sealing))
+    assert verify(tmp_path, "api", keys).verdict == "NOTHING RECORDED"
+    write_log(tmp_path, keys)
+    assert verify(tmp_path, "api", keys).verdict == "INTACT"
+
+
+@posix
+@BOTH
+@pytest.mark.parametrize("names", [(LOG,), (HEAD,), (LOG, HEAD)], ids=["log", "head", "both"])
+def test_files_deleted_under_a_running_process_are_missed_at_once(
+    tmp_path: Path, keys: Keys, names: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    log = AuditLog(tmp_path, "api", keys=keys)
+    log.note({"n": 1})
+    for name in names:
+        (tmp_path / name).unlink()
+    with caplog.at_level(logging.WARNING):
+        log.note({"n": 2})
+    assert verify(tmp_path, "api", keys).verdict == "BROKEN"
+    if LOG in names:
+        assert tail(tmp_path, "api", 1)[0]["record"] == {"n": 2}
+        assert "damaged" in caplog.text
+
+
+@posix
+def test_files_moved_away_are_missed_when_the_names_are_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "audit"
+    log = AuditLog(here, "api")
+    log.note({"n": 1})
+    here.rename(tmp_path / "archive")
+    monkeypatch.setattr(log, "_look_again", 0.0)
+    log.note({"n": 2})
+    assert verify(tmp_path / "archive", "api", Keys.none()).verdict == "INTACT"
+    assert tail(here, "api", 1)[0]["record"] == {"n": 2}
+    report = verify(here, "api", Keys.none())
+    assert report.verdict == "BROKEN"
+    assert "missing: record 1 is due here and record 3 follows" in str(report.first_problem)
+
+
+def test_a_foreign_log_is_refused_and_left_alone(tmp_path: Path) -> None:
+    """A log of the predecessor, or anything else that bears the name and has no head."""
+    for content in (b'{"prev_hash":"0","hash":"1","command":"qm list"}\n', b"text", b"\x00" * 10):
+        (tmp_path / LOG).write_bytes(content)
+        with pytest.raises(AuditError, match="not a log of this version") as caught:
+            AuditLog(tmp_path, "api").intent({"tool": "x"})
+        assert "another directory" in str(caught.value)
+        assert (tmp_path / LOG).read_bytes() == content
+
+
+def test_close_and_append_again(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, "api")
+    log.note({})
+    log.close()
+    log.close()
+    log.note({})
+    assert verify(tmp_path, "api", Keys.none()).records == 3
+
+
+@posix
+def test_open_files_do_not_grow_in_number(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, "api", max_bytes=400)
+    log.note({})
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(20):
+        log.note({})
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_threads_append_at_once(tmp_path: Path) -> None:
+    log, other = AuditLog(tmp_path, "api", max_bytes=20_000), AuditLog(tmp_path, "api", max_bytes=20_000)
+
+    def call(number: int) -> None:
+        used = (log, other)[number % 2]
+        used.outcome(used.intent({"n": number}), {"n": number})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(call, range(100)))
+    report = verify(tmp_path, "api", Keys.none())
+    assert report.verdict == "INTACT"
+    assert report.records == 200 + len(segments(tmp_path, "api"))
+
+
+def test_a_lock_that_is_not_given_up_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "WAIT", 0.1)
+    log = AuditLog(tmp_path, "api")
+    log.note({})
+    path = os.fspath(head_path(tmp_path, "api"))
+    fd = os.open(path, os.O_RDWR)
+    lock.acquire(fd, path)
+    with pytest.raises(AuditError, match="has held the audit log's lock"):
+        log.intent({"tool": "x"})
+    lock.release(fd)
+    log.intent({"tool": "x"})
+    os.close(fd)
+
+
+def test_a_call_that_hangs_in_this_process_is_an_error_for_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "WAIT", 0.1)
+    log = AuditLog(tmp_path, "api")
+    log.note({})
+    held, done = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        with log._mutex:
+            held.set()
+            done.wait()
+
+    thread = threading.Thread(target=hang)
+    thread.start()
+    held.wait()
+    with pytest.raises(AuditError, match="Another call"):
+        log.note({})
+    done.set()
+    thread.join()
+
+
+@posix
+def test_a_forked_child_does_not_share_the_lock(tmp_path: Path) -> None:
+    """Its records and its parent's make one chain, though both began with the same open files."""
+    script = f"""
+import os, sys
+from pathlib import Path
+from proxmox_mcp.audit import AuditLog
+log = AuditLog(Path({str(tmp_path)!r}), "api")
+log.note({{}})
+child = os.fork()
+for number in range(50):
+    log.note({{"n": number}})
+if child == 0:
+    os._exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    run(script)
+    report = verify(tmp_path, "api", Keys.none())
+    assert (report.verdict, report.records) == ("INTACT", 102)
+    assert len({record["writer"] for record in tail(tmp_path, "api", 100)}) == 2
