@@ -89,7 +89,7 @@ def _without_head(which: Which, keys: Keys, files: list[Segment]) -> Place:
     except Flaw:
         raise AuditError(
             f"{newest.path} is not a log of this version and has no head, so nothing is appended to it.",
-            hint="move it to another directory, or name another PROXMOX_AUDIT_DIR, then call again; `pve-mcp audit verify-legacy` checks logs of 1.x",
+            hint="move it elsewhere or name another PROXMOX_AUDIT_DIR, then call again; `pve-mcp audit verify-legacy` checks logs of 1.x",
         ) from None
     _follow(walk, [newest], 0)
     return _place(walk, newest, "")

@@ -205,7 +205,7 @@ def test_a_foreign_log_is_refused_and_left_alone(tmp_path: Path) -> None:
         (tmp_path / LOG).write_bytes(content)
         with pytest.raises(AuditError, match="not a log of this version") as caught:
             AuditLog(tmp_path, "api").intent({"tool": "x"})
-        assert "another directory" in str(caught.value)
+        assert "move it elsewhere" in str(caught.value)
         assert (tmp_path / LOG).read_bytes() == content
 
 
