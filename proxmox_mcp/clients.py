@@ -1,13 +1,15 @@
-"""Configuration blocks for MCP clients: what to paste, and where."""
+"""Configuration blocks for MCP clients: what to paste, and where; links that install the server without pasting."""
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 NAMES = ("claude-desktop", "claude-code", "cursor", "vscode")
 SERVER = "proxmox"  # the name under which a client lists the server
@@ -19,6 +21,14 @@ PLACEHOLDERS = {
     "PROXMOX_TOKEN_VALUE": "put-the-token-secret-here",
 }
 _SECRET = "PROXMOX_TOKEN_VALUE"
+# Works with nothing installed but uv; --from, because versions below 2 are another program.
+FROM_INDEX = ["uvx", "--from", "pve-mcp>=2", "pve-mcp"]
+_ASKED = {
+    "PROXMOX_HOST": "Address of a Proxmox VE node",
+    "PROXMOX_USER": "User of the API token, with realm",
+    "PROXMOX_TOKEN_NAME": "Name of the API token",
+    "PROXMOX_TOKEN_VALUE": "Secret of the API token",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +86,22 @@ def block(client: str, env: Mapping[str, str], *, command: list[str] | None = No
     raise ValueError(f"no such client: {client}; one of {', '.join(NAMES)}")
 
 
+def install_link(client: str) -> str:
+    """A link that installs the server with uv, for vscode (which asks for the four values) or cursor (which shows them to be filled in)."""
+    if client == "vscode":
+        inputs = [
+            {"type": "promptString", "id": name.lower(), "description": asked} | ({"password": True} if name == _SECRET else {})
+            for name, asked in _ASKED.items()
+        ]
+        config = {"type": "stdio", **_entry(FROM_INDEX, {name: f"${{input:{name.lower()}}}" for name in _ASKED})}
+        query = {"name": SERVER, "inputs": _compact(inputs), "config": _compact(config)}
+        return f"https://insiders.vscode.dev/redirect/mcp/install?{urlencode(query, quote_via=quote)}"
+    if client == "cursor":
+        packed = base64.b64encode(_compact(_entry(FROM_INDEX, PLACEHOLDERS)).encode()).decode()
+        return f"https://cursor.com/en/install-mcp?{urlencode({'name': SERVER, 'config': packed}, quote_via=quote)}"
+    raise ValueError(f"no such link: {client}; one of vscode, cursor")
+
+
 def temporary(python: str = "") -> bool:
     """True when the interpreter lives in a cache of uv (`uvx`), where it can vanish: a block should not name it."""
     parts = Path(python or sys.executable).parts
@@ -118,6 +144,10 @@ def _path(platform: str, home: Path, *parts: str) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _shell(line: list[str], platform: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -100,6 +102,26 @@ def test_an_interpreter_in_uvs_cache_is_recognised() -> None:
     assert not clients.temporary("/home/anna/.local/share/uv/tools/pve-mcp/bin/python")
 
 
+def test_the_vscode_link_asks_for_everything_and_hides_the_secret() -> None:
+    link = urlsplit(clients.install_link("vscode"))
+    query = {name: values[0] for name, values in parse_qs(link.query, strict_parsing=True).items()}
+    config, inputs = json.loads(query["config"]), json.loads(query["inputs"])
+    assert query["name"] == clients.SERVER
+    assert [config["command"], *config["args"]] == clients.FROM_INDEX
+    assert config["env"] == {name: f"${{input:{name.lower()}}}" for name in clients.PLACEHOLDERS}
+    assert {question["id"] for question in inputs} == {name.lower() for name in clients.PLACEHOLDERS}
+    assert [question["id"] for question in inputs if question.get("password")] == ["proxmox_token_value"]
+
+
+def test_the_cursor_link_holds_the_block_for_uv() -> None:
+    link = urlsplit(clients.install_link("cursor"))
+    query = {name: values[0] for name, values in parse_qs(link.query, strict_parsing=True).items()}
+    block = json.loads(clients.block("cursor", clients.PLACEHOLDERS, command=clients.FROM_INDEX).text)
+    assert json.loads(base64.b64decode(query["config"], validate=True)) == block["mcpServers"][query["name"]]
+
+
 def test_an_unknown_client_is_refused() -> None:
+    with pytest.raises(ValueError, match="one of vscode"):
+        clients.install_link("notepad")
     with pytest.raises(ValueError, match="one of claude-desktop"):
         clients.block("notepad", {})
