@@ -40,6 +40,42 @@ class _Server(asyncssh.SSHServer):
         return list(responses) == [self._password]
 
 
+class _HangsUp(asyncssh.SSHServer):
+    """Ends the connection when it is asked to run something, without an answer."""
+
+    requests = 0
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+
+    def begin_auth(self, username: str) -> bool:
+        return False
+
+    def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
+        server = self
+
+        class Session(asyncssh.SSHServerSession[bytes]):
+            def exec_requested(self, command: str) -> bool:
+                _HangsUp.requests += 1
+                server._connection.abort()
+                return True
+
+        return Session()
+
+
+@contextlib.asynccontextmanager
+async def hangs_up(tmp_path: Path) -> AsyncIterator[tuple[SshTarget, type[_HangsUp]]]:
+    """A server that dies with the request to run a command; the class counts the requests."""
+    _HangsUp.requests = 0
+    host_key = private_key(tmp_path / "hangs_up")
+    server = await asyncssh.listen("127.0.0.1", 0, server_factory=_HangsUp, server_host_keys=[str(host_key)], encoding=None)
+    try:
+        yield SshTarget("127.0.0.1", port=server.get_port(), use_agent=False, known_hosts="ignore", connect_timeout=5), _HangsUp
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
 @contextlib.asynccontextmanager
 async def scripted(
     tmp_path: Path, handler: Callable[[Process], Awaitable[None]], *, password: str = "", interactive: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import socket
 import subprocess
 import sys
 import time
@@ -170,6 +171,17 @@ async def test_a_failed_handshake_is_tried_again_by_the_next_command(sshd: Sshd,
     assert (await pool.run(target, ["echo", "now"])).stdout == "now\n"
 
 
+async def test_closing_the_pool_gives_up_a_handshake(sshd: Sshd) -> None:
+    pool = SshPool()
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        task = asyncio.create_task(pool.run(sshd.target(port=mute.getsockname()[1]), ["true"]))
+        caller, _ = await asyncio.to_thread(mute.accept)
+        await pool.close()
+        caller.close()
+        with pytest.raises(SshError, match="shutting down"):
+            await task
+
+
 async def test_the_hostname_is_asked_once_a_connection(tmp_path: Path, pool: SshPool) -> None:
     asked = 0
 
@@ -197,7 +209,9 @@ async def test_a_hostname_that_is_none_is_refused(tmp_path: Path, pool: SshPool,
 
 
 async def test_the_real_hostname(sshd: Sshd, pool: SshPool) -> None:
+    assert pool.known_hostname(sshd.target()) is None
     assert await pool.hostname(sshd.target()) == platform.node().partition(".")[0]
+    assert pool.known_hostname(sshd.target()) == platform.node().partition(".")[0]
 
 
 @needs_root

@@ -16,7 +16,7 @@ import pytest
 
 from proxmox_mcp.errors import SshAuthFailed, SshError
 from proxmox_mcp.ssh import ShellText, SshPool, link
-from tests.ssh.servers import Process, Wire, marker, scripted
+from tests.ssh.servers import Process, Wire, hangs_up, marker, scripted
 from tests.sshd import Sshd, account, needs_root, processes, start_sshd
 
 pytestmark = pytest.mark.anyio
@@ -91,6 +91,13 @@ async def test_g58_a_server_that_aborts_after_part_of_the_output(tmp_path: Path,
     async with scripted(tmp_path, handler) as target:
         outcome = await pool.run(target, ["zfs", "destroy", "tank/x"])
         assert (outcome.lost, outcome.exit_status, outcome.stdout) == (True, None, "part")
+
+
+async def test_a_connection_that_dies_with_the_request_is_unknown_and_not_repeated(tmp_path: Path, pool: SshPool) -> None:
+    async with hangs_up(tmp_path) as (target, server):
+        outcome = await pool.run(target, ["zfs", "destroy", "tank/x"])
+        assert (outcome.lost, outcome.exit_status, outcome.ok) == (True, None, False)
+        assert server.requests == 1
 
 
 async def test_a_channel_that_closes_without_a_status_is_lost(tmp_path: Path, pool: SshPool) -> None:
