@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError, WithJsonSchema
 
 from proxmox_mcp.errors import InvalidArgument
 
@@ -82,7 +82,8 @@ StorageId = Annotated[
 ]
 _DISK_PART = r"[A-Za-z0-9][A-Za-z0-9:._+@-]*"
 DiskName = Annotated[  # sda, /dev/sda, /dev/disk/by-id/...: disks.device makes the API's path of it
-    str, AfterValidator(matching(rf"(?!.*\.\.)(?:/dev/)?{_DISK_PART}(?:/{_DISK_PART}){{0,3}}", "a disk is named like /dev/sda", longest=200))
+    str,
+    AfterValidator(matching(rf"(?!.*\.\.)(?:/dev/)?{_DISK_PART}(?:/{_DISK_PART}){{0,3}}", "a disk is named like /dev/sda", longest=200)),
 ]
 GuestName = Annotated[str, AfterValidator(matching(_DNS_NAME, "a guest name has letters, digits, inner dashes and dots", longest=64))]
 Bridge = Annotated[str, AfterValidator(matching(r"[A-Za-z0-9][A-Za-z0-9_.-]*", "a bridge name has letters, digits, - _ .", longest=32))]
@@ -116,7 +117,8 @@ class Arguments(BaseModel):
 class Reading(Arguments):
     """A tool that shows one thing."""
 
-    response_format: Literal["markdown", "json"] = "markdown"
+    # the instructions name its values, so that each schema need not
+    response_format: Annotated[Literal["markdown", "json"], WithJsonSchema({"type": "string"})] = "markdown"
 
 
 class Record(Reading):
@@ -189,6 +191,8 @@ def schema(model: type[Arguments]) -> dict[str, Any]:
     properties = full.get("properties", {})
     names = sorted(properties, key=lambda name: name in _COMMON)  # stable: the tool's own first
     lean: dict[str, Any] = {"type": "object", "properties": {name: _lean(properties[name]) for name in names}}
+    for name in _CAPS & lean["properties"].keys():
+        lean["properties"][name].pop("default", None)
     if full.get("required"):
         lean["required"] = full["required"]
     lean["additionalProperties"] = False
@@ -196,6 +200,7 @@ def schema(model: type[Arguments]) -> dict[str, Any]:
 
 
 _COMMON = {"response_format", "fields", "limit", "cursor", "confirm", "dry_run", "i_understand_data_loss", "wait_seconds", "reason"}
+_CAPS = {"limit", "top_n", "max_chars", "max_bytes"}  # the answer says when one was reached
 _SILENT_DEFAULTS: tuple[Any, ...] = (None, False, 0, "markdown", [])
 
 
@@ -208,4 +213,5 @@ def _lean(prop: dict[str, Any]) -> dict[str, Any]:
         del merged["default"]
     if merged.get("type") == "object":
         merged.pop("additionalProperties", None)
-    return merged
+    # the type first: so written, most tokenizers need fewer tokens
+    return {**{key: merged[key] for key in ("type",) if key in merged}, **merged}

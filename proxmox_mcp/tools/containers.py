@@ -89,7 +89,7 @@ class CtService(Changing):
 
 @tool(
     "proxmox_ct_service_action",
-    "Look at or change one service inside a running container (status, is-active, is-enabled and show need no confirm).",
+    "Look at or change one service inside a running container; only changes need confirm.",
     title="Service in a container",
     group="shell",
     model=CtService,

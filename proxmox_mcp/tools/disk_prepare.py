@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from proxmox_mcp import conclusions, disk_use
 from proxmox_mcp.app import Call
@@ -23,10 +23,17 @@ _UUID = r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f
 
 class DiskPrepare(Destroying, Waiting):
     action: Literal["wipe", "init_gpt"]
-    disk: DiskName
+    disk: Annotated[DiskName, Field(description="/dev/sdb")]
     node: NodeName | None = None
     via: Literal["auto", "api", "ssh"] = "auto"
-    uuid: Annotated[str, AfterValidator(matching(_UUID, "a GUID like 1b6adfab-a1e5-4627-a32a-6b2548fe0df3", longest=36))] | None = None
+    uuid: (
+        Annotated[
+            str,
+            AfterValidator(matching(_UUID, "a GUID like 1b6adfab-a1e5-4627-a32a-6b2548fe0df3", longest=36)),
+            Field(description="init_gpt: GUID of the disk"),
+        ]
+        | None
+    ) = None
 
     @model_validator(mode="after")
     def _uuid_is_of_a_table(self) -> Self:

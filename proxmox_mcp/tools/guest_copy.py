@@ -108,6 +108,7 @@ class MoveDisk(Changing, Waiting):
     disk: Annotated[
         str,
         AfterValidator(matching(_DISK_KEY, "a disk is scsi0, virtio1, efidisk0 ... of a VM, rootfs or mp0 ... of a container", longest=32)),
+        Field(description="scsi0, mp0 ..."),
     ]
     target_storage: StorageId
     node: NodeName | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from proxmox_mcp import conclusions, disk_use, node_pools, storage_users
 from proxmox_mcp.app import Call
@@ -21,11 +21,11 @@ class LvmManage(Destroying, Waiting):
     action: Literal["create_vg", "create_thin", "destroy_vg", "destroy_thin"]
     name: StorageId
     node: NodeName | None = None
-    device: DiskName | None = None
-    volume_group: StorageId | None = None
+    device: Annotated[DiskName, Field(description="create: /dev/sdb")] | None = None
+    volume_group: Annotated[StorageId, Field(description="destroy_thin: where it is")] | None = None
     add_storage: Flag = True
     cleanup_config: Flag = True
-    cleanup_disks: Flag = False
+    cleanup_disks: Annotated[Flag, Field(description="destroy: wipe the disks")] = False
 
     @model_validator(mode="after")
     def _device_for_new(self) -> Self:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from proxmox_mcp import conclusions, storage_users
 from proxmox_mcp.app import Call
@@ -34,11 +34,30 @@ def _words(value: str) -> list[str]:
 class StorageConfig(Changing):
     action: Literal["add_zfs", "add_dir", "remove"]
     storage: StorageId
-    pool: Annotated[str, AfterValidator(matching(_POOL, "a pool is pool or pool/dataset", longest=128))] | None = None
-    path: Annotated[str, AfterValidator(matching(_PATH, "a path is absolute, without '..'", longest=256))] | None = None
-    content: Annotated[str, AfterValidator(matching(_LIST, "content types, separated by commas", longest=128))] | None = None
+    pool: (
+        Annotated[str, AfterValidator(matching(_POOL, "a pool is pool or pool/dataset", longest=128)), Field(description="add_zfs")] | None
+    ) = None
+    path: (
+        Annotated[str, AfterValidator(matching(_PATH, "a path is absolute, without '..'", longest=256)), Field(description="add_dir")]
+        | None
+    ) = None
+    content: (
+        Annotated[
+            str,
+            AfterValidator(matching(_LIST, "content types, separated by commas", longest=128)),
+            Field(description="images,backup ..."),
+        ]
+        | None
+    ) = None
     sparse: Flag = True
-    nodes: Annotated[str, AfterValidator(matching(r"[A-Za-z0-9,; -]+", "node names, separated by commas", longest=256))] | None = None
+    nodes: (
+        Annotated[
+            str,
+            AfterValidator(matching(r"[A-Za-z0-9,; -]+", "node names, separated by commas", longest=256)),
+            Field(description="pve1,pve2; default: all"),
+        ]
+        | None
+    ) = None
 
     @model_validator(mode="after")
     def _what_it_needs(self) -> Self:

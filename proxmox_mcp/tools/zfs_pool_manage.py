@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from proxmox_mcp import conclusions, disk_use, node_pools, storage_users
 from proxmox_mcp.app import Call
@@ -33,7 +33,7 @@ class ZfsPoolManage(Destroying, Waiting):
     compression: Annotated[Literal["on", "off", "lzjb", "lz4", "zle", "gzip", "zstd"], WithJsonSchema({"type": "string"})] = "lz4"
     add_storage: Flag = True
     cleanup_config: Flag = True
-    cleanup_disks: Flag = False
+    cleanup_disks: Annotated[Flag, Field(description="destroy: wipe the disks")] = False
 
     @model_validator(mode="after")
     def _enough_devices(self) -> Self:

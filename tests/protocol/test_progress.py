@@ -73,8 +73,8 @@ async def test_a_cancelled_wait_leaves_the_task_and_its_record(endless: Any, tmp
         assert not scope.cancelled_caught
         assert "web-1" in await call(client, "proxmox_get_vm_status", vmid=100)  # the server goes on
         with anyio.fail_after(10):
-            while len(audit(tmp_path)) < 3:
-                await anyio.sleep(0.02)  # another process is on its way
+            while len(audit(tmp_path)) < 3:  # noqa: ASYNC110 - another process is on its way
+                await anyio.sleep(0.02)
     assert len(api.writes) == 1
     outcome = audit(tmp_path)[2]["record"]
     assert outcome["state"] == "unknown"

@@ -13,7 +13,6 @@ from proxmox_mcp import registry
 from proxmox_mcp.tools import ORDER
 from tests.cluster import served_cluster
 from tests.protocol.talking import ERAS, ROOT, ask, call, in_memory, names, over_stdio
-from tests.served_api import environment
 
 pytestmark = pytest.mark.anyio
 GATES = {"confirm", "dry_run", "i_understand_data_loss", "wait_seconds"}

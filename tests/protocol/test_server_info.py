@@ -28,7 +28,8 @@ async def test_name_title_version_and_capabilities(tmp_path: Path, era: str) -> 
         assert able.prompts
         assert able.completions
         # the lists are fixed at the start, and nothing here has events
-        assert not (able.tools.list_changed or able.resources.list_changed or able.resources.subscribe or able.prompts.list_changed)
+        changing = (able.tools.list_changed, able.prompts.list_changed, able.resources.list_changed, able.resources.subscribe)
+        assert changing == (False,) * 4
         assert able.logging is None
         before = [tool.model_dump() for tool in (await client.list_tools()).tools]
         assert [tool["name"] for tool in before] == [tool.name for tool in registry.all_tools()]
