@@ -102,6 +102,25 @@ async def test_the_new_archive_is_named_with_its_size(tmp_path: Path) -> None:
         assert "archive: nas:backup/vzdump-qemu-101-2026_12_01-02_17_00.vma.zst\nsize: 3.0G" in text
 
 
+async def test_an_older_archive_is_not_taken_for_the_new_one(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        old = {"volid": "nas:backup/vzdump-qemu-101-2026_11_01-02_17_00.vma.zst", "content": "backup", "vmid": 101, "ctime": NOW - 60}
+        world.api.world.volumes["nas", None] = [old]
+        world.takes("POST", "/nodes/pve1/vzdump", "vzdump")
+        text = await world.call("create_backup", vmid=101, storage="nas", **YES)
+        assert "archive:" not in text
+        assert "the new archive is not in the list of nas" in text
+
+
+async def test_a_call_whose_answer_never_comes_is_unknown(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.on("POST", "/nodes/pve1/vzdump", Reply(596, "Connection timed out"))
+        found = await world.result("create_backup", vmid=101, storage="nas", **YES)
+        assert found.text.startswith("Outcome unknown: back up VM 101 (web) on pve1")
+        assert "do not repeat it" in found.text
+        assert len(world.api.writes) == 1
+
+
 @pytest.mark.parametrize(
     ("notes", "sent"),
     [("{{guestname}} before\nthe upgrade", "{{guestname}} before\\nthe upgrade"), ("C:\\temp; a=b", "C:\\\\temp; a=b")],
@@ -277,6 +296,18 @@ async def test_whoever_restores_over_the_very_guest_needs_no_right_to_read_its_b
         assert await world.obstacles("restore_backup", vmid=300, node="pve1", archive=own, storage="local-lvm") == []
         found = await world.obstacles("restore_backup", vmid=301, node="pve1", archive=own, storage="local-lvm")
         assert found == ["the token lacks VM.Backup on /vms/300"]
+
+
+async def test_making_a_guest_and_overwriting_one_take_different_rights(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        archived(world, VM_CONFIG)
+        own = "nas:backup/vzdump-qemu-102-2026_03_01-02_00_00.vma.zst"
+        world.without("VM.Allocate")
+        assert await world.obstacles("restore_backup", vmid=102, archive=own, force=True) == []
+        found = await world.obstacles("restore_backup", vmid=300, node="pve1", archive=own, storage="local-lvm")
+        assert found == ["the token lacks VM.Allocate on /vms/300"]
+        world.without("VM.Backup")
+        assert await world.obstacles("restore_backup", vmid=102, archive=own, force=True) == ["the token lacks VM.Backup on /vms/102"]
 
 
 async def test_the_same_mac_addresses_twice_are_warned_of(tmp_path: Path) -> None:
