@@ -7,9 +7,37 @@ from typing import Any
 from hypothesis import strategies as st
 
 HOSTILE = (
-    "../pve2", "..", "/", "a/b", "a?b=c", "a#b", "a%2fb", "%00", "a\r\nX-Y: z", "a\x00b", "-rf", "--help", "$(id)", "`id`", "a;id", "a b", "",
-    " ", "\u202eevil", "p\u0443e1", "\ud800", "x" * 5000, "{}", "null", "local:../../etc/shadow", "tank@-x", "tank/../x", "@", "UPID:", "null\n",
-)  # fmt: skip
+    "../pve2",
+    "..",
+    "/",
+    "a/b",
+    "a?b=c",
+    "a#b",
+    "a%2fb",
+    "%00",
+    "a\r\nX-Y: z",
+    "a\x00b",
+    "-rf",
+    "--help",
+    "$(id)",
+    "`id`",
+    "a;id",
+    "a b",
+    "",
+    " ",
+    "\u202eevil",
+    "p\u0443e1",
+    "\ud800",
+    "x" * 5000,
+    "{}",
+    "null",
+    "local:../../etc/shadow",
+    "tank@-x",
+    "tank/../x",
+    "@",
+    "UPID:",
+    "null\n",
+)
 # what a model that has read some lists would say; the names are those of the served cluster
 SENSIBLE: dict[str, tuple[Any, ...]] = {
     "node": ("pve1", "pve2", "PVE1", "pve9"),

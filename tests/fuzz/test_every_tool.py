@@ -76,17 +76,19 @@ async def _call(tool: Tool, given_arguments: dict[str, Any], cluster: ServedClus
     app = App(api_settings(cluster, audit_dir=audit, ssh_host="127.0.0.1", max_wait=0.2, zfs_send_dirs=("/mnt/x",)))
     app.__dict__["ssh"] = pool
     sent = len(cluster.requests)
+    refusal: ProxmoxMcpError | None = None
     try:
         found = await pipeline.run(tool, given_arguments, app, FakePerson())
         assert isinstance(found, pipeline.Result)
         assert found.text
-    except ProxmoxMcpError as refusal:
-        assert str(refusal)
-        if isinstance(refusal, InvalidArgument) and not _fits(tool, given_arguments):
-            assert refusal.argument
-            assert len(cluster.requests) == sent
+    except ProxmoxMcpError as anticipated:
+        refusal = anticipated
     finally:
         await app.close()
+    if not _fits(tool, given_arguments):
+        assert isinstance(refusal, InvalidArgument)
+        assert refusal.argument
+        assert len(cluster.requests) == sent
 
 
 def _fits(tool: Tool, given_arguments: dict[str, Any]) -> bool:
