@@ -23,7 +23,7 @@ def _refuse(name: str) -> float:
 
 
 encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
-_decode = json.JSONDecoder(parse_constant=_refuse).decode
+_decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
 
 
 def unmasked(text: str) -> str:
@@ -107,10 +107,10 @@ def parse(line: bytes) -> tuple[str, dict[str, Any]] | None:
     """(text, fields) of a line that is a JSON object in ASCII, None for anything else."""
     try:
         text = line.decode("ascii")
-        fields = _decode(text)
+        fields, end = _decode(text)
     except (ValueError, RecursionError):
         return None
-    return (text, fields) if isinstance(fields, dict) else None
+    return (text, fields) if isinstance(fields, dict) and end == len(text) else None
 
 
 def own_hash(text: str, line: bytes, digest: Digest | None) -> str | None:

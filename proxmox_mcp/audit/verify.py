@@ -167,6 +167,8 @@ class _Check:
             raise Flaw(name, 0, "forged: the head belongs to another log")
         if head.seq > walk.seq:
             missing = f"record {head.seq} is" if head.seq == walk.seq + 1 else f"records {walk.seq + 1} to {head.seq} are"
+            if walk.held:
+                raise Flaw(walk.held.file, walk.held.line, f"changed: this is not a record, and {missing} missing")
             raise Flaw(walk.file, walk.line + 1, f"cut tail: the log ends here, and {missing} missing")
         met = self._met.get(max(head.seq, 1))
         if met and any(file.number == head.segment and file.size < head.size for file in self._files):

@@ -33,7 +33,7 @@ class Walk:
         self._digest: Digest | None = keys.digest(key)
         self._debris: Any = None  # running hash of the lines held back
         self._debris_size = 0
-        self._debris_at: Flaw | None = None
+        self.held: Flaw | None = None  # what the first line held back is, if no record tells of it
 
     def enter(self, segment: int, file: str, *, opened: bool = False) -> None:
         """The next line is the first one of this segment, or (`opened`) one behind its opening record."""
@@ -71,7 +71,7 @@ class Walk:
             or fields.get("log") != self.log
             or opening == self.opened
         ):
-            raise self._debris_at or self._explain(line, fields, own, opening)
+            raise self.held or self._explain(line, fields, own, opening)
         if self._debris is not None or "torn" in fields:
             self._settle(fields)
         if opening:
@@ -88,20 +88,20 @@ class Walk:
     def _hold(self, line: bytes) -> None:
         if self._debris is None:
             self._debris, self._debris_size = hashlib.sha256(line), len(line)
-            self._debris_at = self._flaw("changed: this is not a record, and no record after it tells of a line torn by a crash")
+            self.held = self._flaw("changed: this is not a record, and no record after it tells of a line torn by a crash")
         else:
             self._debris.update(b"\n" + line)
             self._debris_size += 1 + len(line)
 
     def _settle(self, fields: dict[str, Any]) -> None:
         if fields.get("torn") != self.torn:
-            raise self._debris_at or self._flaw("missing: the torn line that this record tells of is not before it")
-        self._debris = self._debris_at = None
+            raise self.held or self._flaw("missing: the torn line that this record tells of is not before it")
+        self._debris = self.held = None
 
     def _key_of(self, fields: dict[str, Any]) -> str | None:
         opening = fields.get("record")
         if not isinstance(opening, dict) or opening.get("which") != self._which or opening.get("segment") != self._segment:
-            raise self._debris_at or self._flaw("forged: the opening record is not the one of this file")
+            raise self.held or self._flaw("forged: the opening record is not the one of this file")
         key: str | None = opening.get("key")
         if key is not None and not is_id(key):
             raise self._flaw("forged: the opening record names no key in a way that this version knows")

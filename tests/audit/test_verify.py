@@ -81,7 +81,11 @@ ON_LINES = {
     "cut one line": (lambda found: found.pop(), "cut tail: the log ends here, and record 11 is missing", LAST),
     "cut four lines": (lambda found: found.__delitem__(slice(-4, None)), "cut tail: the log ends here, and records 8 to 11 are", 8),
     "cut all but the first": (lambda found: found.__delitem__(slice(1, None)), "cut tail", 2),
-    "cut inside the last line": (lambda found: found.__setitem__(-1, found[-1][:40]), "cut tail", LAST + 1),
+    "cut inside the last line": (
+        lambda found: found.__setitem__(-1, found[-1][:40]),
+        "changed: this is not a record, and record 11 is missing",
+        LAST,
+    ),
     "cut the last newline": (lambda found: found.__setitem__(-1, found[-1].rstrip()), "cut tail: the file ends before byte", LAST),
     "empty the log": (lambda found: found.clear(), "cut tail: the log ends here, and records 1 to 11 are missing", 1),
 }
