@@ -274,7 +274,7 @@ def _by_words(status: int, said: str, attempt: Attempt) -> ProxmoxMcpError:
     return ApiError(f"Proxmox refused the call (HTTP {status})", status=status, tried=str(attempt), said=said)
 
 
-# Texts of the member's proxy for a connection that never came about: the request was not delivered.
+# Texts of the member's proxy for a connection that never came about.
 _NOT_DELIVERED = re.compile(
     r"no route to host|connection refused|network is unreachable|host is (?:down|unreachable)|connection timed out"
     r"|name or service not known|name resolution",
@@ -292,9 +292,10 @@ def _unreachable(status: int, said: str, attempt: Attempt) -> ProxmoxMcpError:
             hint="proxmox_list_nodes shows which nodes are online and how their names are spelled; what other nodes hold can still be read",
         )  # fmt: skip
     if status == 595 and _NOT_DELIVERED.search(said):
-        return errors.NodeUnreachable(
-            f"{whom} is not reachable from {attempt.address} (HTTP 595); the change was not delivered",
-            status=status, tried=str(attempt), said=said, hint="nothing was changed; try again when the node is back (proxmox_list_nodes)",
+        # the words are another daemon's: good for a remark, not for a verdict on a change
+        return errors.OutcomeUnknown(
+            f"{whom} could not be reached from {attempt.address} (HTTP 595); most likely the change was not delivered, but that is not certain",
+            tried=str(attempt), said=said, hint=LOOK_FIRST,
         )  # fmt: skip
     return errors.OutcomeUnknown(
         f"{whom} gave no answer to {attempt.address} (HTTP {status}); it is not known whether the change was made",
