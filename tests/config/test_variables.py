@@ -5,43 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import textwrap
-from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from proxmox_mcp.config import VARIABLES, Settings, load, values
+from scripts.env_example import text as example
 
 ROOT = Path(__file__).resolve().parents[2]
-HEAD = """\
-# Copy this file to .env and fill in the four lines without a #; those with one are not read and show the default.
-# Keep it to yourself: chmod 600 .env (Windows: icacls .env /inheritance:r /grant:r "%USERNAME%:R").
-"""
 # Settings that no variable of their own stands behind: where they come from.
 DERIVED = {"members", "problems", "ssh_problems", "warnings", "searched", "verify_tls"}
 
 
-def example() -> str:
-    """What .env.example must be: each group, each variable with its sentence, the required ones to fill in."""
-    text = HEAD
-    for group, variables in groupby(VARIABLES, lambda variable: variable.group):
-        text += f"\n# --- {group} ---\n"
-        for variable in variables:
-            is_value = re.fullmatch(r"[a-z0-9_]+", variable.default) and variable.default not in ("none", "all", "searched", "required")
-            silent = is_value or variable.default in ("none", "searched", "required")
-            what = variable.what if silent else f"{variable.what} Default: {variable.default}."
-            text += "".join(f"# {line}\n" for line in textwrap.wrap(what, 130))
-            text += (
-                f"{variable.name}={variable.example}\n"
-                if variable.example
-                else f"#{variable.name}={variable.default if is_value else ''}\n"
-            )
-    return text
-
-
 def test_env_example_is_the_table() -> None:
-    assert (ROOT / ".env.example").read_text(encoding="utf-8") == example(), "run: python -m tests.config.test_variables"
+    assert (ROOT / ".env.example").read_text(encoding="utf-8") == example(), "run: python -m scripts.generate"
 
 
 def test_env_example_is_read_without_a_problem_once_the_secret_is_filled_in(tmp_path: Path) -> None:
@@ -96,7 +73,3 @@ def test_the_example_register_of_guests_is_json_with_what_each_entry_needs() -> 
     entries = {alias: entry for alias, entry in hosts.items() if not alias.startswith("_")}
     assert entries
     assert all(entry["host"] and entry["user"] for entry in entries.values())
-
-
-if __name__ == "__main__":
-    (ROOT / ".env.example").write_text(example(), encoding="utf-8")
