@@ -12,9 +12,9 @@ import anyio
 
 from proxmox_mcp import preview, tasks, text
 from proxmox_mcp.app import Call
+from proxmox_mcp.changes.prechecks import next_id_instead
 from proxmox_mcp.errors import ApiError, AuditError, OutcomeUnknown, ProxmoxMcpError
 from proxmox_mcp.plan import Answer, ApiCall, Conclude, GuestState, HostCommand, Plan, Step, StepResult, Wait
-from proxmox_mcp.prechecks import next_id_instead
 
 Progress = Callable[[float, str], Awaitable[None]]
 

@@ -12,12 +12,12 @@ PACKAGE = Path(__file__).parent.parent / "proxmox_mcp"
 # From the ground up. A module may import from its own line and from those before it.
 FLOORS = (
     {"errors", "text"},
-    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "disk_size", "conclusions", "limits"},
+    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "limits"},
     {"arguments", "questions", "looks", "preview", "render", "http_client", "ssh", "audit"},
-    {"gates", "tasks", "inventory", "guest_config", "guest_snapshots", "backup_archive", "subject", "disks", "zpools", "volumes", "health"},
-    {"limited_reads", "terminal"},
+    {"gates", "tasks", "inventory", "disks", "zpools", "volumes", "health"},
+    {"limited_reads", "terminal", "far_files"},
     {"app", "host_ssh", "registry"},
-    {"carry_out", "prechecks", "storage_fit", "storage_users", "disk_use", "node_pools", "cloning", "restoring", "pipeline", "zfs"},
+    {"carry_out", "changes", "pipeline", "zfs"},
     {"tools"},
     {"selection", "approval", "instructions", "prompts", "resources", "mcp_instance"},
     {"server", "clients"},
@@ -25,7 +25,7 @@ FLOORS = (
     {"cli"},
     {"__main__"},
 )
-DOORS = {"httpx": "http_client", "asyncssh": "ssh", "dotenv": "config", "fakepve": "demo", "filelock": "audit"}
+DOORS = {"httpx": "http_client", "asyncssh": "ssh", "dotenv": "config", "fakepve": "demo"}
 
 
 def modules() -> list[Path]:

@@ -8,16 +8,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proxmox_mcp import backup_archive, conclusions, guest_config, restoring, storage_fit, volumes
+from proxmox_mcp import volumes
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Destroying, Flag, Kind, NodeName, StorageId, Vmid, VolumeId, Waiting, plain_text
+from proxmox_mcp.changes import backup_archive, conclusions, guest_config, restoring, storage_fit
+from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.changes.subject import Subject, subject
 from proxmox_mcp.inventory import Inventory, StorageRef, number
 from proxmox_mcp.plan import Answer, ApiCall, Column, Plan, Risk, StepResult
 from proxmox_mcp.plan import Kind as ValueKind
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
-from proxmox_mcp.subject import Subject, subject
 from proxmox_mcp.tasks import Upid
 
 _VARIABLE = re.compile(r"\{\{(.*?)\}\}")

@@ -8,13 +8,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proxmox_mcp import conclusions, disk_use
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Destroying, DiskName, NodeName, Waiting, matching
-from proxmox_mcp.disk_use import Disk
+from proxmox_mcp.changes import conclusions, disk_use
+from proxmox_mcp.changes.disk_use import Disk
+from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import ConfigError, InvalidArgument, Refused, SshError
 from proxmox_mcp.plan import Answer, ApiCall, HostCommand, HostTarget, Plan, Risk, Step, StepResult
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
 

@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proxmox_mcp import cloning, conclusions, guest_config, guest_snapshots, storage_fit
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Flag, GuestName, Kind, NodeName, StorageId, Vmid, Waiting, matching, plain_text
-from proxmox_mcp.disk_size import GIB
-from proxmox_mcp.guest_config import Volume
+from proxmox_mcp.changes import cloning, conclusions, guest_config, guest_snapshots, storage_fit
+from proxmox_mcp.changes.disk_size import GIB
+from proxmox_mcp.changes.guest_config import Volume
+from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.changes.subject import Subject, reread, subject
 from proxmox_mcp.inventory import StorageRef
 from proxmox_mcp.plan import Answer, ApiCall, Plan, Risk, StepResult
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
-from proxmox_mcp.subject import Subject, reread, subject
 
 
 class CloneVm(Changing, Waiting):

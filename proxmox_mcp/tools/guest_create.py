@@ -9,12 +9,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from proxmox_mcp import conclusions, disk_size, guest_config, secrets, storage_fit
+from proxmox_mcp import secrets
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Bridge, Changing, Flag, GuestName, NodeName, StorageId, Vmid, VolumeId, Waiting, between
+from proxmox_mcp.changes import conclusions, disk_size, guest_config, storage_fit
+from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.inventory import GuestKind, StorageRef
 from proxmox_mcp.plan import Answer, ApiCall, Conclude, Plan, Risk, StepResult
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
 

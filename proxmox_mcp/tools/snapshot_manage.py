@@ -7,16 +7,17 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proxmox_mcp import conclusions, guest_config, guest_snapshots, storage_fit, text
+from proxmox_mcp import text
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Destroying, Flag, Kind, NodeName, Vmid, Waiting, plain_text
-from proxmox_mcp.guest_snapshots import Snapshot
+from proxmox_mcp.changes import conclusions, guest_config, guest_snapshots, storage_fit
+from proxmox_mcp.changes.guest_snapshots import Snapshot
+from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.changes.subject import Subject, reread, subject
 from proxmox_mcp.inventory import StorageRef, flag
 from proxmox_mcp.plan import Answer, ApiCall, Conclude, Plan, Risk, StepResult
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
-from proxmox_mcp.subject import Subject, reread, subject
 
 
 class SnapshotManage(Destroying, Waiting):

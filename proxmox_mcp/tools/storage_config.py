@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proxmox_mcp import conclusions, storage_users
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Flag, StorageId, matching
+from proxmox_mcp.changes import conclusions, storage_users
+from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.inventory import StorageRef
 from proxmox_mcp.plan import Answer, ApiCall, Plan, Risk, StepResult, Wait
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
 

@@ -7,15 +7,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from proxmox_mcp import conclusions, guest_config
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Kind, NodeName, Vmid, Waiting, between
+from proxmox_mcp.changes import conclusions, guest_config
+from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.changes.subject import Subject, reread, subject
 from proxmox_mcp.inventory import number
 from proxmox_mcp.plan import Answer, ApiCall, GuestState, Plan, Risk, StepResult, Wait
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
-from proxmox_mcp.subject import Subject, reread, subject
 
 
 class VmPower(Changing, Waiting):

@@ -9,12 +9,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from proxmox_mcp import conclusions, disk_use, node_pools, storage_users
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Destroying, DiskName, Flag, NodeName, StorageId, Waiting, between, json_text
-from proxmox_mcp.disk_use import Disk
+from proxmox_mcp.changes import conclusions, disk_use, node_pools, storage_users
+from proxmox_mcp.changes.disk_use import Disk
+from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.plan import Answer, ApiCall, Plan, Risk, StepResult
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxmox_mcp import backup_archive, guest_config
+from proxmox_mcp.changes import backup_archive, guest_config
 from proxmox_mcp.errors import InvalidArgument, Refused
 from tests.cluster import ADMIN
 from tests.served_api import Reply, Request

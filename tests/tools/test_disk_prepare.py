@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from proxmox_mcp import disk_use
+from proxmox_mcp.changes import disk_use
 from proxmox_mcp.errors import InvalidArgument, NotFound, Refused
 from proxmox_mcp.ssh import command
 from tests.piped import records

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxmox_mcp import guest_snapshots
+from proxmox_mcp.changes import guest_snapshots
 from proxmox_mcp.errors import InvalidArgument
 from tests.served_api import Reply, Request
 from tests.tools.changes import SNAPSHOTS, Changes, changing

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from proxmox_mcp import privileges, tasks
+from proxmox_mcp.changes.subject import Subject
 from proxmox_mcp.errors import ApiError, AuthenticationError, Busy, InvalidArgument, RequestTimeout
 from proxmox_mcp.inventory import Inventory
 from proxmox_mcp.privileges import Need
-from proxmox_mcp.subject import Subject
 
 T = TypeVar("T")
 

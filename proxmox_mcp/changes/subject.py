@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proxmox_mcp import guest_config
+from proxmox_mcp.changes import guest_config
 from proxmox_mcp.errors import ProxmoxMcpError
 from proxmox_mcp.inventory import Guest, Inventory, Reader, flag, gather
 

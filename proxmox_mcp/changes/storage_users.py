@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxmox_mcp import guest_config
+from proxmox_mcp.changes import guest_config
+from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import ProxmoxMcpError
 from proxmox_mcp.inventory import Guest, Inventory, StorageRef, gather, number
-from proxmox_mcp.prechecks import Checks
 
 PATIENCE = 25.0  # seconds for all guests' configurations together
 MOST = 20  # guests that are named one by one

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from proxmox_mcp import guest_config, guest_snapshots, storage_fit
-from proxmox_mcp.disk_size import GIB
-from proxmox_mcp.guest_config import Volume
+from proxmox_mcp.changes import guest_config, guest_snapshots, storage_fit
+from proxmox_mcp.changes.disk_size import GIB
+from proxmox_mcp.changes.guest_config import Volume
+from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.changes.subject import Subject
 from proxmox_mcp.inventory import flag
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
-from proxmox_mcp.subject import Subject
 
 
 @dataclass(frozen=True, slots=True)

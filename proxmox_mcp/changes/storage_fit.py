@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from proxmox_mcp import text, volumes
-from proxmox_mcp.disk_size import GIB
+from proxmox_mcp.changes.disk_size import GIB
+from proxmox_mcp.changes.guest_config import Volume
+from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import NotFound
-from proxmox_mcp.guest_config import Volume
 from proxmox_mcp.inventory import GuestKind, StorageRef, flag, number
-from proxmox_mcp.prechecks import Checks
 
 CONTENT = {"qemu": "images", "lxc": "rootdir"}
 _FILES = frozenset({"dir", "nfs", "cifs", "cephfs", "glusterfs"})

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proxmox_mcp import disks, text, zpools
+from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import NotFound
 from proxmox_mcp.inventory import Reader, flag, gather, number
-from proxmox_mcp.prechecks import Checks
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxmox_mcp.disk_size import configured_bytes, gib_text, new_volume_gib
+from proxmox_mcp.changes.disk_size import configured_bytes, gib_text, new_volume_gib
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxmox_mcp.disk_size import configured_bytes
+from proxmox_mcp.changes.disk_size import configured_bytes
 from proxmox_mcp.inventory import GuestKind, number
 
 _VOLUME_KEYS = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.changes.storage_users import Tenants
 from proxmox_mcp.inventory import StorageRef
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
-from proxmox_mcp.storage_users import Tenants
 
 _STORAGES = Need("/storage", ("Datastore.Allocate",))
 

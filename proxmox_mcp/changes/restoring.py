@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proxmox_mcp import guest_config, guest_snapshots, storage_fit, volumes
-from proxmox_mcp.backup_archive import Archive
-from proxmox_mcp.disk_size import GIB
+from proxmox_mcp import volumes
+from proxmox_mcp.changes import guest_config, guest_snapshots, storage_fit
+from proxmox_mcp.changes.backup_archive import Archive
+from proxmox_mcp.changes.disk_size import GIB
+from proxmox_mcp.changes.guest_config import Volume
+from proxmox_mcp.changes.guest_snapshots import Snapshot
+from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.changes.subject import Subject, subject
 from proxmox_mcp.errors import InvalidArgument
-from proxmox_mcp.guest_config import Volume
-from proxmox_mcp.guest_snapshots import Snapshot
 from proxmox_mcp.inventory import GuestKind, flag
-from proxmox_mcp.prechecks import Checks
 from proxmox_mcp.privileges import Need
-from proxmox_mcp.subject import Subject, subject
 
 
 @dataclass(frozen=True, slots=True)

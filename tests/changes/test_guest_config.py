@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proxmox_mcp import guest_config
+from proxmox_mcp.changes import guest_config
 
 VM = {
     "scsi0": "local:310/vm-310-disk-0.qcow2,discard=on,iothread=1,size=1G",
