@@ -1,65 +1,52 @@
-"""The Inspector's command line against the server as a process and a served cluster, in both protocol eras."""
+"""The Inspector's command line against the server as a process and a served cluster, in both protocol eras, every line recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from proxmox_mcp.tools import ORDER
 from tests.cluster import ServedCluster, served_cluster
-from tests.protocol.inspector import inspect, installed
+from tests.protocol.inspector import Run, inspect, installed
+from tests.protocol.recording import NOW, held, relayed
 from tests.protocol.test_prompts import SIX
 from tests.protocol.test_resources import TEMPLATES
 from tests.served_api import SECRET, environment
 
-ERAS = pytest.mark.parametrize("era", ["legacy", "modern"])
 
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[ServedCluster]:
+@pytest.mark.parametrize(("era", "revision"), [("legacy", "2025-11-25"), ("modern", "2026-07-28")])
+def test_lists_schemas_and_a_call(tmp_path: Path, era: str, revision: str) -> None:
     installed()
+    with served_cluster(now=NOW) as api:
+        server = relayed(tmp_path / "record")
+
+        def result(method: str, *arguments: str) -> Any:
+            run = inspect(tmp_path, era, environment(api), "--method", method, *arguments, server=server)
+            assert run.status == 0, run.stderr
+            assert not run.stderr.strip(), run.stderr  # with --strict: no schema that some client could not take
+            return run.result
+
+        assert [tool["name"] for tool in result("tools/list", "--strict")["tools"]] == list(ORDER)
+        assert [resource["uri"] for resource in result("resources/list")["resources"]] == ["proxmox://overview"]
+        templates = result("resources/templates/list")["resourceTemplates"]
+        assert [template["uriTemplate"] for template in templates] == list(TEMPLATES)
+        assert [prompt["name"] for prompt in result("prompts/list")["prompts"]] == SIX
+        (said,) = result("tools/call", "--tool-name", "proxmox_list_vms", "--tool-arg", "node=pve1")["content"]
+        assert said["text"].startswith("4 guests; node=pve1\n")
+        held(f"inspector-{revision}", tmp_path / "record")
+
+
+def test_a_refused_call_is_an_error_with_its_text(tmp_path: Path) -> None:
     with served_cluster() as api:
-        yield api
+        run = power(tmp_path, api, '{"vmid":100,"action":"stop"}')
+        assert run.status == 5
+        assert run.result["content"][0]["text"].startswith("Nothing was changed: confirm=true missing.")
+        assert not api.writes
+        assert SECRET not in f"{run}"
 
 
-@ERAS
-def test_the_schemas_are_portable(cluster: ServedCluster, tmp_path: Path, era: str) -> None:
-    run = inspect(tmp_path, era, {}, "--method", "tools/list", "--strict")
-    assert run.status == 0, run.stderr
-    assert [tool["name"] for tool in run.result["tools"]] == list(ORDER)
-    assert not run.stderr.strip(), run.stderr
-
-
-@ERAS
-def test_resources_templates_and_prompts(cluster: ServedCluster, tmp_path: Path, era: str) -> None:
-    run = inspect(tmp_path, era, {}, "--method", "resources/list")
-    assert [resource["uri"] for resource in run.result["resources"]] == ["proxmox://overview"]
-    run = inspect(tmp_path, era, {}, "--method", "resources/templates/list")
-    assert [template["uriTemplate"] for template in run.result["resourceTemplates"]] == list(TEMPLATES)
-    run = inspect(tmp_path, era, {}, "--method", "prompts/list")
-    assert [prompt["name"] for prompt in run.result["prompts"]] == SIX
-
-
-@ERAS
-def test_a_call_and_a_refused_one(cluster: ServedCluster, tmp_path: Path, era: str) -> None:
-    env = environment(cluster)
-    run = inspect(tmp_path, era, env, "--method", "tools/call", "--tool-name", "proxmox_list_vms", "--tool-arg", "status=running")
-    assert run.status == 0
-    assert run.result["content"][0]["text"].startswith("9 guests; status=running\n")
-    run = inspect(
-        tmp_path, era, env, "--method", "tools/call", "--tool-name", "proxmox_vm_power", "--tool-args-json", '{"vmid":100,"action":"stop"}'
-    )
-    assert run.status == 5
-    assert "Nothing was changed: confirm=true missing" in run.stderr
-    assert not cluster.writes
-    assert SECRET not in run.stderr
-
-
-@ERAS
-def test_a_resource_and_a_prompt(cluster: ServedCluster, tmp_path: Path, era: str) -> None:
-    run = inspect(tmp_path, era, environment(cluster), "--method", "resources/read", "--uri", "proxmox://guest/103")
-    assert run.result["contents"][0]["text"].startswith("container 103 (git-1) on pve1: running")
-    run = inspect(tmp_path, era, {}, "--method", "prompts/get", "--prompt-name", "safe_upgrade", "--prompt-args", "vmid=101")
-    assert "on guest 101" in run.result["messages"][0]["content"]["text"]
+def power(home: Path, api: ServedCluster, arguments: str) -> Run:
+    called = ("--method", "tools/call", "--tool-name", "proxmox_vm_power", "--tool-args-json", arguments)
+    return inspect(home, "modern", environment(api), *called)
