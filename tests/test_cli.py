@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 from proxmox_mcp import __version__, clients, registry
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAVY = ("mcp", "httpx", "asyncssh", "filelock", "fakepve", "aiohttp")
+HEAVY = ("mcp", "httpx", "asyncssh", "fakepve", "aiohttp")
 
 
 def run(
