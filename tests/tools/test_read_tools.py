@@ -128,7 +128,7 @@ def strings() -> list[tuple[str, str]]:
     found = []
     for name, tool in read_tools().items():
         for argument, prop in schema(tool.model)["properties"].items():
-            if prop.get("type") == "string" and "enum" not in prop and argument != "cursor":
+            if prop.get("type") == "string" and "enum" not in prop and argument not in ("cursor", "response_format"):
                 found.append((name, argument))
     return found
 
