@@ -133,7 +133,7 @@ NEEDS: dict[str, tuple[Need, ...]] = {
     ),
     "proxmox_list_tasks": (_need("/nodes", "Sys.Audit", part="tasks that this token did not start"),),
     "proxmox_get_task_log": (_need("/nodes", "Sys.Audit", part="tasks that this token did not start"),),
-    "proxmox_zfs_pool_status": (_need("/", "Sys.Audit", part="reading without SSH"),),
+    "proxmox_zfs_pool_status": (),
     "proxmox_zfs_list_datasets": (),
     "proxmox_zfs_list_snapshots": (),
     "proxmox_zfs_create_snapshot": (),

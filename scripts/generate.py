@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES: Mapping[str, Callable[[], str]] = {
     ".env.example": env_example.text,
     "docs/tools.md": reference.tools,
+    "docs/development.md": lambda: reference.development(ROOT / "docs" / "development.md"),
     "docs/read-only-commands.md": document.document,
     "packaging/server.json": bundle.server_json,
     "packaging/mcpb/manifest.json": bundle.manifest,

@@ -128,13 +128,13 @@ def transcript() -> str:
 
 
 def render(text: str, parts: Parts) -> str:
-    """A README with these generated parts made anew."""
+    """A page with these generated parts made anew."""
     for name, make in parts.items():
         begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
         head, found, rest = text.partition(begin)
         old, ended, tail = rest.partition(end)
         if not (found and ended) or re.search(r"<!-- (begin|end) ", old):
-            raise SystemExit(f"a README needs one part between {begin} and {end}")
+            raise SystemExit(f"there must be one part between {begin} and {end}")
         text = f"{head}{begin}\n{make()}\n{end}{tail}"
     return text
 

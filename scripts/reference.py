@@ -1,15 +1,17 @@
-"""docs/tools.md, from the registry and the table of privileges."""
+"""docs/tools.md, from the registry and the table of privileges; the rooms of docs/development.md, from their docstrings."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from proxmox_mcp import arguments, privileges, registry
 from proxmox_mcp.arguments import Changing, Destroying, Listing, Waiting
 from proxmox_mcp.plan import Risk
 from proxmox_mcp.registry import Tool
-from scripts.readme import cell
+from scripts.readme import cell, render
 
 _GENERATED = "<!-- written by python -m scripts.generate: do not edit -->\n"
 
@@ -130,3 +132,20 @@ def _type(value: Mapping[str, Any]) -> str:
     if value.get("type") == "array":
         return f"list of {_type(value.get('items', {}))}"
     return str(value.get("type", "any"))
+
+
+def development(page: Path) -> str:
+    """docs/development.md with its table of rooms made anew."""
+    return render(page.read_text(encoding="utf-8"), {"rooms": rooms})
+
+
+def rooms() -> str:
+    """Each room of the package with the first line of its docstring."""
+    package = Path(arguments.__file__).parent
+    found = [path for path in package.iterdir() if (path.suffix == ".py" and path.stem != "__init__") or (path / "__init__.py").exists()]
+    lines = ["| room | what it is |", "| --- | --- |"]
+    for path in sorted(found, key=lambda path: path.stem):
+        source = path / "__init__.py" if path.is_dir() else path
+        said = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+        lines.append(f"| `{path.name}{'/' if path.is_dir() else ''}` | {cell(said.partition(chr(10) * 2)[0])} |")
+    return "\n".join(lines)

@@ -111,16 +111,16 @@ TOOLS = {
         "Bir ZFS havuzunun sağlığı: durum, tarama, hatalar, aygıtlar.",
     ),
     "proxmox_zfs_pool_status": (
-        "zpool status of a node, over SSH: verdict, scrub, errors, damaged files, devices with their counters.",
-        "Düğümde SSH ile zpool status: hüküm, scrub, hatalar, bozuk dosyalar, sayaçlarıyla aygıtlar.",
+        "zpool status of a node, over SSH: verdict, scrub, damaged files, devices with counters.",
+        "Düğümde SSH ile zpool status: hüküm, scrub, bozuk dosyalar, sayaçlarıyla aygıtlar.",
     ),
     "proxmox_zfs_list_datasets": (
         "ZFS file systems and volumes of a node, over SSH.",
         "Bir düğümün ZFS dosya sistemleri ve birimleri, SSH ile.",
     ),
     "proxmox_zfs_list_snapshots": (
-        "ZFS snapshots of a node, over SSH: autosnap, backup leftovers, all that Proxmox does not list.",
-        "Bir düğümün ZFS anlık görüntüleri, SSH ile: autosnap, yedek kalıntıları, Proxmox'un listelemediği her şey.",
+        "ZFS snapshots of a node (or of a dataset and below), over SSH; Proxmox lists only its own.",
+        "Bir düğümün (veya bir veri kümesinin ve altındakilerin) ZFS anlık görüntüleri, SSH ile; Proxmox yalnızca kendininkileri listeler.",
     ),
     "proxmox_zfs_create_snapshot": (
         "Take a ZFS snapshot of a dataset, over SSH; of a guest's disks use proxmox_snapshot.",
@@ -131,8 +131,8 @@ TOOLS = {
         "Veri kümesinin veya anlık görüntünün ZFS özelliklerini okur ya da değiştirilmesi güvenli olan birini ayarlar.",
     ),
     "proxmox_zfs_dataset": (
-        "Create or destroy a ZFS dataset on a node, over SSH; refuses to destroy what is in use, held or cloned.",
-        "Düğümde SSH ile ZFS veri kümesi oluşturur veya yok eder; kullanılanı, tutulanı (hold) ve klonlananı yok etmez.",
+        "Create or destroy a ZFS dataset, over SSH; what is in use, held or cloned is not destroyed.",
+        "SSH ile ZFS veri kümesi oluşturur veya yok eder; kullanılan, tutulan (hold) ve klonlanan yok edilmez.",
     ),
     "proxmox_zfs_scrub": (
         "Start a scrub of a ZFS pool, or stop the one that runs, over SSH.",
