@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -20,6 +20,7 @@ from proxmox_mcp.arguments import (
     schema,
 )
 from proxmox_mcp.errors import InvalidArgument
+from proxmox_mcp.registry import Tool, all_tools
 
 
 class Guests(Listing):
@@ -147,3 +148,23 @@ def test_volume_ids(volume: str) -> None:
 def test_hostile_volume_ids_are_refused(volume: str) -> None:
     with pytest.raises(InvalidArgument, match="volume"):
         parse(Wipe, {"storage": "nas", "volume": volume})
+
+
+def leaned(prop: dict[str, Any]) -> dict[str, Any]:
+    """What pydantic's own generator says of an argument, without what `schema` leaves out on purpose."""
+    options = [option for option in prop.get("anyOf", ()) if option != {"type": "null"}]
+    merged = {**(options[0] if options else {}), **{key: value for key, value in prop.items() if key not in ("anyOf", "title", "default")}}
+    if merged.get("type") == "object":
+        merged.pop("additionalProperties", None)
+    return merged
+
+
+@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
+def test_the_schema_says_what_pydantic_would_say(tool: Tool) -> None:
+    ours, theirs = schema(tool.model), tool.model.model_json_schema()
+    assert ours.get("required") == theirs.get("required")
+    assert ours["properties"].keys() == theirs["properties"].keys()
+    for name, spec in ours["properties"].items():
+        assert {key: value for key, value in spec.items() if key != "default"} == leaned(theirs["properties"][name]), name
+        if "default" in spec:
+            assert spec["default"] == theirs["properties"][name]["default"]
