@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -228,7 +229,7 @@ def _set(args: ZfsProperty, zfs: Zfs, now: str, source: str) -> Plan:
     targets = destroying.targets(zfs.node, args.name)
     if (now, source) == (args.value, "local"):
         return Plan(f"{args.property} of {args.name} is {now} already", (), Risk.CHANGE, targets)
-    back = f"zfs inherit {args.property} {args.name} (proxmox_host_exec)"
+    back = f"{shlex.join(['zfs', 'inherit', args.property, args.name])} (proxmox_host_exec)"
     if source == "local":
         back = f"proxmox_zfs_property action=set name={args.name} property={args.property} value={now}"
     notes = list(properties.warnings(args.property, args.value or ""))

@@ -13,6 +13,7 @@ from proxmox_mcp.zfs.host import Zfs
 from proxmox_mcp.zfs.tenants import Tenants
 
 NAMED = 12_000  # characters of names in a preview
+MOST = 100  # names one by one in a list of them
 # what the node itself lives on
 _OWN = ("/", "/boot", "/etc", "/opt", "/root", "/usr", "/var", "/var/lib", "/var/log", "/home")
 
@@ -29,12 +30,11 @@ async def in_the_way(zfs: Zfs, tree: Tree, there: Tenants) -> tuple[list[str], l
         f"{dataset.name} is mounted at {dataset.mountpoint}: the node lives on it" for dataset in tree.all if dataset.mountpoint in _OWN
     ]
     obstacles += [f"a guest that may be running uses it: {guest}; stop it first" for guest in there.running]
-    obstacles += [
-        f"{snapshot} has clones elsewhere ({', '.join(clones)}): destroy or promote them first"
-        for snapshot, clones in tree.clones_outside.items()
-    ]
+    cloned = [f"{name} has clones elsewhere ({', '.join(clones)})" for name, clones in tree.clones_outside.items()]
+    obstacles += [f"{what}: destroy or promote them first" for what in few(cloned, "snapshots with clones")]
     tags = await snapshots.held_by(zfs, tree.held)
-    obstacles += [f"{snapshot.name} is held by {tags.get(snapshot.name, 'somebody')}: `zfs release` first" for snapshot in tree.held]
+    held = [f"{snapshot.name} is held by {tags.get(snapshot.name, 'somebody')}" for snapshot in tree.held]
+    obstacles += [f"{what}: `zfs release` first" for what in few(held, "held snapshots")]
     users, blind = await open_files.by_whom(zfs, tree.mountpoints, tree.volumes)
     obstacles += [f"it is in use: {user}" for user in users]
     return obstacles, [*there.doubts, *blind]
@@ -55,7 +55,8 @@ async def plan(zfs: Zfs, name: str, *, recursive: bool) -> Plan:
 
     async def conclude(results: Sequence[StepResult]) -> Answer:
         gone, left = datasets.what_is_gone(tree, await datasets.exists(zfs, name))
-        done = conclusions.done(summary, results, {"destroyed": f"{len(gone)} of {len(gone) + len(left)}", "left": left or None})
+        facts = {"destroyed": f"{len(gone)} of {len(gone) + len(left)}", "left": few(left) or None}
+        done = conclusions.done(summary, results, facts)
         return done if not left else Answer(f"Not all of it is gone: {summary}", record=done.record, failed=True)
 
     async def after_failure(results: Sequence[StepResult]) -> Answer:
@@ -63,7 +64,7 @@ async def plan(zfs: Zfs, name: str, *, recursive: bool) -> Plan:
         gone, left = datasets.what_is_gone(tree, now)
         again = [mounted for mounted in tree.to_unmount if now is not None and now.mountpoints.get(mounted, "-") is None]
         notes = [f"not mounted any more: {', '.join(again)}; `zfs mount` mounts it again"] if again else []
-        return Answer("", record={"gone": gone or "nothing", "left": f"{len(left)} of {len(gone) + len(left)}"}, notes=tuple(notes))
+        return Answer("", record={"gone": few(gone) or "nothing", "left": f"{len(left)} of {len(gone) + len(left)}"}, notes=tuple(notes))
 
     return Plan(
         summary,
@@ -79,12 +80,15 @@ async def plan(zfs: Zfs, name: str, *, recursive: bool) -> Plan:
     )
 
 
+def few(things: list[str], what: str = "") -> list[str]:
+    """The first hundred, and how many more there are."""
+    return things if len(things) <= MOST else [*things[:MOST], f"... and {len(things) - MOST} more {what}".rstrip()]
+
+
 def _what_goes(tree: Tree) -> tuple[str, ...]:
     """The names of all that would go, as lines for the preview."""
     lines = [f"it holds {text.size(tree.top.used)}"]
-    lines += [f"goes with it: {dataset.name} ({'volume' if dataset.volume else 'file system'})" for dataset in tree.below[:100]]
-    if len(tree.below) > 100:
-        lines.append(f"... and {len(tree.below) - 100} more datasets")
+    lines += few([f"goes with it: {dataset.name} ({'volume' if dataset.volume else 'file system'})" for dataset in tree.below], "datasets")
     if tree.bookmarks:
         lines.append(f"{len(tree.bookmarks)} bookmarks go with it")
     return (*lines, *(f"snapshots of {line}" for line in snapshots.named(tree.snapshots, NAMED)))

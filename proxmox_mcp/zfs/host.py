@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from proxmox_mcp import limits
 from proxmox_mcp.errors import NotFound, SshError
 from proxmox_mcp.plan import HostCommand, HostTarget
 from proxmox_mcp.zfs import names, tables
@@ -37,8 +38,10 @@ class Zfs:
 
     @classmethod
     async def on(cls, call: Call, node: str | None) -> Zfs:
-        """The node of this name, or the configured SSH host. Raises as `Door.node`."""
-        return cls(call, (await call.door.node(node)).name)
+        """The node of this name, or the configured SSH host. Raises as `Door.node`, and InvalidArgument where reads are limited."""
+        place = await call.door.node(node)
+        limits.check_read(call.settings, node=place.name)
+        return cls(call, place.name)
 
     def command(
         self, *argv: str, timeout: float = 120.0, ok: tuple[int, ...] = (0,), stdin: bytes | None = None, progress: bool = False

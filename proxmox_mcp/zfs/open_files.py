@@ -22,7 +22,16 @@ while [ "$n" -gt 0 ]; do
   n=$((n - 1)) p=$1
   shift
   case $p in
-    /dev/zvol/*) p=$(readlink -f "$p") && [ -b "$p" ] || continue; set -- "$@" -o -lname "$p" -o -lname "${p}p*" ;;
+    /dev/zvol/*)
+      p=$(readlink -f "$p") && [ -b "$p" ] || continue
+      set -- "$@" -o -lname "$p" -o -lname "${p}p*"
+      grep -hsE "^$p(p[0-9]+)?[[:space:]]" /proc/mounts /proc/swaps | while read -r device place rest; do
+        echo "p $device is mounted at $place, or swap"
+      done
+      for holder in /sys/block/"${p##*/}"/holders/* /sys/block/"${p##*/}"/*/holders/*; do
+        [ ! -e "$holder" ] || echo "p $p is held by ${holder##*/}"
+      done
+      ;;
     *) set -- "$@" -o -lname "$p" -o -lname "${p%/}/*" ;;
   esac
 done

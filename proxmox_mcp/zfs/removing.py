@@ -57,7 +57,8 @@ def plan(zfs: Zfs, removal: Removal, *, looking: bool) -> Plan:
     free = text.size(sum(snapshot.used or 0 for snapshot in going))
     if removal.most is not None and len(going) > removal.most:
         obstacles.append(f"{len(going)} snapshots are more than max_delete={removal.most}: raise it, or narrow the pattern")
-    notes += [f"stays, {reason}: {line}" for reason, kept in removal.staying.items() for line in snapshots.named(kept, NAMED // 4)]
+    stays = [f"stays, {reason}: {line}" for reason, kept in removal.staying.items() for line in snapshots.named(kept, NAMED // 4)]
+    notes += destroying.few(stays, "that stay")
     batches = list(snapshots.batches(going))
     account = _account(removal, going, batches)
     datasets = list(snapshots.grouped(going))

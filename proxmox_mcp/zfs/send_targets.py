@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -107,13 +108,13 @@ async def file(zfs: Zfs, stream: Stream, path: str, size: int | None) -> Target:
 
     return Target(
         stream.source,
-        f"> {path}",
+        f"> {shlex.quote(path)}",
         sending.TO_FILE,
         (top, place, name),
         Risk.CHANGE,
         destroying.targets(zfs.node, names.dataset_of(stream.source)),
         check,
-        undo=f"proxmox_host_exec command='rm {path}'",
+        undo=f"rm {shlex.quote(path)} (proxmox_host_exec)",
         obstacles=tuple(found.obstacles),
         notes=tuple(found.notes),
     )
@@ -148,7 +149,7 @@ async def dataset(zfs: Zfs, stream: Stream, target: str, size: int | None, *, fo
     onto = "over the existing dataset" if before is not None else "into the new dataset"
     return Target(
         f"{stream.source} {onto} {target}",
-        f"| zfs receive {options} {target}",
+        f"| zfs receive {options} {shlex.quote(target)}",
         sending.TO_DATASET,
         (options, target),
         Risk.CHANGE if before is None else Risk.DATA_LOSS,
@@ -232,7 +233,7 @@ async def _resume_token(zfs: Zfs, target: str) -> bool:
 
 
 def _leftover(target: str) -> str:
-    return f"{target} holds a half-received stream of before: `zfs receive -A {target}` drops it (proxmox_host_exec)"
+    return f"{target} holds a half-received stream of before: `zfs receive -A {shlex.quote(target)}` drops it (proxmox_host_exec)"
 
 
 async def _damage(zfs: Zfs, source: str) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from proxmox_mcp import limits
 from proxmox_mcp.app import Call
 from proxmox_mcp.changes import guest_config
 from proxmox_mcp.changes.guest_config import Volume
@@ -51,6 +52,8 @@ async def of(call: Call, node: str, mountpoints: Mapping[str, str | None]) -> Te
         doubt = f"which guests and storages use it: the API could not be asked ({error.what})"
         return Tenants(vmids=tuple(sorted(whose)), doubts=(doubt,))
     seen = _Seen(doubts=[*inventory.notes, *await _unseen(inventory)])
+    if limits.limits_reads(call.settings):
+        seen.doubts.append(f"whether guests other than {limits.words(call.settings)} use it: this server does not look at them")
     storages = [ref for ref in refs if _stands_on(ref, mountpoints)]
     here = [guest for guest in everyone if guest.node == node]
     for guest, config in (await gather({guest: _config(inventory, guest) for guest in here}, total=PATIENCE)).items():

@@ -11,6 +11,8 @@ import pytest
 
 from proxmox_mcp.errors import InvalidArgument, NotFound, Refused, SshError
 from proxmox_mcp.ssh import Outcome
+from tests.sshd import needs_sshd
+from tests.zfs.far_side import far_side
 from tests.zfs.shell import FLAGS, at_the_node, outcome
 
 pytestmark = pytest.mark.anyio
@@ -111,6 +113,32 @@ async def test_a_dataset_is_made_with_checked_properties(tmp_path: Path) -> None
         assert "now: tank/new exists\nmounted: /tank/new" in done
         intent = next(record for record in here.log() if record.get("argv", [])[:2] == ["zfs", "create"] and record["risk"] == "change")
         assert intent["reason"] == "test"
+
+
+async def test_odd_names_stay_one_word(tmp_path: Path) -> None:
+    async with at_the_node(tmp_path) as here:
+        await here.text("zfs_dataset", action="create", name="tank/-rf x", confirm=True)
+        await here.text("zfs_create_snapshot", dataset="tank/-rf x", snapname="-r", confirm=True)
+        text = await here.text("zfs_property", action="set", name="tank/-rf x", property="org.lab:note", value="-o a=b; id", confirm=True)
+        assert here.pool.changes == [
+            ["zfs", "create", "tank/-rf x"],
+            ["zfs", "snapshot", "tank/-rf x@-r"],
+            ["zfs", "set", "org.lab:note=-o a=b; id", "tank/-rf x"],
+        ]
+        assert "org.lab:note: -o a=b; id (local)" in text
+
+
+async def test_limited_reads_hold_for_the_node_too(tmp_path: Path) -> None:
+    async with at_the_node(tmp_path, allow_nodes=("pve9",), limit_reads=True) as here:
+        with pytest.raises(InvalidArgument, match="node pve1 is outside PROXMOX_ALLOW_NODES"):
+            await here.call("zfs_list_datasets")
+        assert here.pool.ran == []
+
+
+async def test_guests_that_limited_reads_hide_are_a_doubt(tmp_path: Path) -> None:
+    async with at_the_node(tmp_path, allow_vmids=((205, 205),), limit_reads=True) as here:
+        dry = await here.text("zfs_dataset", **DESTROY, dry_run=True)
+        assert "not checked: whether guests other than guests 205 use it" in dry
 
 
 async def test_volsize_makes_a_volume(tmp_path: Path) -> None:
@@ -331,3 +359,22 @@ async def test_a_guests_disk_is_not_resized_behind_proxmox_back_unsaid(tmp_path:
         dry = await here.text("zfs_property", action="set", name=name, property="quota", value="8G", dry_run=True)
         assert "it is a disk of guest 101" in dry
         assert "proxmox_resize_vm" in dry
+
+
+@needs_sshd
+async def test_over_a_real_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with far_side(tmp_path, monkeypatch) as there:
+        listed = await there.call("zfs_list_datasets", pool="tank/data", node="pve1")
+        assert '"tank/data/with space" filesystem "/tank/data/with space"' in listed.text
+        node = there.machine.read()
+        node.busy = ["tank/busy"]
+        node.datasets["tank/busy"]["mounted"] = node.datasets["tank/busy/kid"]["mounted"] = "no"
+        there.machine.write(node)
+        found = await there.call("zfs_dataset", **DESTROY, **FLAGS)
+        assert found.failed
+        assert "exit status 1: cannot destroy 'tank/busy': dataset is busy" in found.text
+        assert "gone:\n- tank/busy/kid\n- tank/busy@s1\n- tank/busy/kid@s1\nleft: 1 of 4" in found.text
+        await there.call("zfs_destroy_snapshots_by_pattern", dataset="tank/data/with space", pattern="*", dry_run=True)
+        made = await there.call("zfs_create_snapshot", dataset="tank/data/with space", snapname="a b", confirm=True)
+        assert made.text.startswith("Done: take snapshot tank/data/with space@a b on node pve1")
+        assert "tank/data/with space@a b" in there.machine.read().snapshots

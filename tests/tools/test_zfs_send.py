@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proxmox_mcp import pipeline
-from proxmox_mcp.app import App
 from proxmox_mcp.errors import InvalidArgument, Refused
 from proxmox_mcp.read_commands import match
-from proxmox_mcp.registry import all_tools
-from proxmox_mcp.ssh import Outcome, command
+from proxmox_mcp.ssh import Outcome
 from proxmox_mcp.zfs import sending
-from tests.piped import FakePerson, records
-from tests.served_api import ServedApi, settings
-from tests.sshd import needs_sshd, start_sshd
-from tests.zfs.machine import Machine
-from tests.zfs.node import Node
+from tests.piped import records
+from tests.sshd import needs_sshd
+from tests.zfs.far_side import far_side
 from tests.zfs.shell import FLAGS, Here, at_the_node, outcome
 
 pytestmark = pytest.mark.anyio
@@ -194,58 +188,16 @@ async def test_what_goes_on_alone_is_named_with_the_way_to_look(tmp_path: Path) 
 # --- over a real sshd, with a real shell on the far side
 
 
-class Sending:
-    def __init__(self, app: App, machine: Machine, tmp_path: Path) -> None:
-        self.app, self.machine, self.tmp_path = app, machine, tmp_path
-        self.person = FakePerson()
-
-    async def send(self, **arguments: Any) -> pipeline.Result:
-        tool = next(tool for tool in all_tools() if tool.name == "proxmox_zfs_send")
-        found = await pipeline.run(tool, {"source": SOURCE, **arguments}, self.app, self.person)
-        assert isinstance(found, pipeline.Result)
-        return found
-
-
-@asynccontextmanager
-async def far_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> AsyncIterator[Sending]:
-    node = Node.sample()
-    machine = Machine.make(tmp_path, node)
-    monkeypatch.setattr(command, "PATH", machine.path)
-    monkeypatch.setitem(command.ENVIRONMENT, "PATH", machine.path)
-    (tmp_path / "backup").mkdir()
-    with start_sshd(tmp_path) as sshd, ServedApi() as api:
-        api.on("GET", "/storage", [])
-        api.on("GET", "/nodes", [{"node": "pve1", "status": "online"}])
-        api.on("GET", "/cluster/resources", [])
-        api.on("GET", "/access/permissions", {"/": {"Sys.Audit": 1, "VM.Audit": 1, "Datastore.Audit": 1}})
-        target = sshd.target()
-        values: dict[str, Any] = {
-            "ssh_host": target.host,
-            "ssh_port": target.port,
-            "ssh_user": target.user,
-            "ssh_key_path": target.key_file,
-            "ssh_known_hosts": str(target.known_hosts),
-            "audit_dir": tmp_path / "audit",
-            "zfs_send_dirs": (str(tmp_path / "backup"),),
-            **changes,
-        }
-        app = App(settings(api, **values))
-        try:
-            yield Sending(app, machine, tmp_path)
-        finally:
-            await app.close()
-
-
 @needs_sshd
 async def test_a_file_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with far_side(tmp_path, monkeypatch) as there:
         path = tmp_path / "backup" / "before.zfs"
-        found = await there.send(target_file=str(path), confirm=True, reason="archive")
+        found = await there.call("zfs_send", source=SOURCE, target_file=str(path), confirm=True, reason="archive")
         assert not found.failed, found.text
         assert found.text.startswith(f"Done: send tank/data@before on node pve1: zfs send tank/data@before > {path}")
         assert f"file: {path}\nsize: {path.stat().st_size}B" in found.text
         assert there.person.told  # the last line of what it printed
-        again = await there.send(target_file=str(path), dry_run=True)
+        again = await there.call("zfs_send", source=SOURCE, target_file=str(path), dry_run=True)
         assert f"{path} exists, and a file is never overwritten" in again.text
         change = [record for record in records(tmp_path, "host") if record.get("risk") == "change" and "argv" in record]
         assert [record["argv"][:2] for record in change if record["argv"][0] == "sh"] == [["sh", "-s"]]
@@ -254,7 +206,7 @@ async def test_a_file_arrives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @needs_sshd
 async def test_a_dataset_arrives_and_is_the_one_that_was_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with far_side(tmp_path, monkeypatch) as there:
-        found = await there.send(target_dataset="tank/copy", confirm=True)
+        found = await there.call("zfs_send", source=SOURCE, target_dataset="tank/copy", confirm=True)
         assert not found.failed, found.text
         assert "snapshot: tank/copy@before: received whole\nmounted: no; `zfs mount` mounts it" in found.text
 
@@ -266,7 +218,7 @@ async def test_a_stream_that_breaks_is_told_with_both_ends(tmp_path: Path, monke
         there.machine.program(
             "zfs", f'case "$1 $2" in "send tank"*) echo "warning: cannot send: Input/output error" >&2; exit 1;; esac\n{zfs}'
         )
-        found = await there.send(target_dataset="tank/copy", confirm=True)
+        found = await there.call("zfs_send", source=SOURCE, target_dataset="tank/copy", confirm=True)
         assert found.failed
         assert found.text.startswith("Failed: send tank/data@before into the new dataset tank/copy")
         assert "result: failed: " in found.text
@@ -286,10 +238,10 @@ async def test_a_long_one_goes_on_when_the_call_ends(tmp_path: Path, monkeypatch
         os.mkfifo(there.machine.units / "ended")
         there.machine.program("zfs", f'case "$1 $2" in "send tank"*) exec cat {tmp_path}/gate;; esac\n{zfs}')
         path = tmp_path / "backup" / "slow.zfs"
-        found = await there.send(target_file=str(path), confirm=True)
+        found = await there.call("zfs_send", source=SOURCE, target_file=str(path), confirm=True)
         assert found.text.startswith("Started, still running")
         assert not path.exists()
-        again = await there.send(target_file=str(path), dry_run=True)
+        again = await there.call("zfs_send", source=SOURCE, target_file=str(path), dry_run=True)
         assert "it runs already as pve-mcp-send-" in again.text
         await there.app.close()
         (tmp_path / "gate").write_text("the stream\n")

@@ -189,6 +189,7 @@ class Node:
         known |= {"keystatus": ("-", "-"), "receive_resume_token": ("-", "-"), "atime": ("on", "default")}
         known |= {key: (value, "local") for key, value in local.items()}
         chosen = list(known) if wanted == "all" else wanted.split(",")
+        known |= {key: ("-", "-") for key in chosen if ":" in key and key not in known}
         if unknown := [key for key in chosen if key not in known]:
             return 2, "", f"bad property list: invalid property '{unknown[0]}'\n{USAGE}"
         return 0, "".join(f"{name}\t{key}\t{known[key][0]}\t{known[key][1]}\n" for key in chosen), ""
