@@ -44,7 +44,7 @@ def test_g03_schemas_are_flat_closed_and_lean() -> None:
     text = str(made)
     for noise in ("$ref", "$defs", "anyOf", "title", "None", "default"):
         assert noise not in text
-    assert list(made["properties"])[0] == "storage"
+    assert next(iter(made["properties"])) == "storage"
 
 
 @pytest.mark.parametrize("wrapped", [{"params": {"vmid": 101}}, {"params": '{"vmid":101}'}])
