@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from proxmox_mcp import registry
+from proxmox_mcp.config import VARIABLES
 from scripts import generate, turkish
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,3 +84,17 @@ def test_every_tool_is_described_with_all_its_arguments() -> None:
     assert set(parts) == {tool.name for tool in registry.all_tools()}
     for tool in registry.all_tools():
         assert [name for name in tool.model.model_fields if f"`{name}`" not in parts[tool.name]] == []
+
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_whatever_a_page_names_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    known = {tool.name for tool in registry.all_tools()} | {"proxmox_mcp", "proxmox_list_things"}
+    assert set(re.findall(r"\bproxmox_[a-z_]+", text)) - known == set()
+    assert set(re.findall(r"\bPROXMOX_[A-Z_]*[A-Z]", text)) - {variable.name for variable in VARIABLES} == set()
+    places = r"(?:docs|packaging|scripts|benchmarks|tests|proxmox_mcp|\.ci)/[\w./-]+|[A-Z]+(?:\.tr)?\.md"
+    named = set(re.findall(rf"`({places})`", text)) - {"proxmox_mcp/tools/"}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

@@ -68,7 +68,9 @@ def test_the_source_archive_can_be_tested_and_holds_no_secret(built: Path) -> No
     assert {"pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md", "requirements.txt", "proxmox_mcp.py", "proxmox_mcp/cli.py"} <= names
     assert {"tests/test_packaging.py", ".env.example", "vm_ssh_hosts.example.json", ".ci/run"} <= names
     assert {"README.tr.md", "CONTRIBUTING.md", "SECURITY.md", "scripts/generate.py"} <= names
-    shipped = [path.relative_to(ROOT).as_posix() for folder in ("docs", "packaging") for path in (ROOT / folder).rglob("*") if path.is_file()]
+    shipped = [
+        path.relative_to(ROOT).as_posix() for folder in ("docs", "packaging") for path in (ROOT / folder).rglob("*") if path.is_file()
+    ]
     assert set(shipped) <= names
     assert not {name for name in names if Path(name).name in (".env", "vm_ssh_hosts.json") or "__pycache__" in name}
 
