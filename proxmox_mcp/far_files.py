@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 from proxmox_mcp import secrets
 from proxmox_mcp.errors import InvalidArgument, Refused
-from proxmox_mcp.read_commands.far_side import SCRIPT, refusal, wrap
-from proxmox_mcp.read_commands.paths import Kind, fault
-from proxmox_mcp.read_commands.types import ReadCommand
 
 if TYPE_CHECKING:
+    from proxmox_mcp.read_commands import ReadCommand
     from proxmox_mcp.ssh import Outcome
 
 # $1: the path; the rest: the program that reads it. For owners who allow secret paths: still regular files alone.
@@ -20,8 +18,13 @@ exec "$@"
 """
 
 
+# The grammar is a large room, built when the first command is read, not at every start.
+
+
 def reading(path: str, argv: tuple[str, ...], *, secrets_too: bool = False) -> tuple[str, ...]:
     """The argv that runs `argv` on a regular file at `path`. Raises InvalidArgument for relative, odd and secret paths."""
+    from proxmox_mcp.read_commands.far_side import SCRIPT
+    from proxmox_mcp.read_commands.paths import Kind, fault
     from proxmox_mcp.ssh import ShellText
 
     why = fault(path, Kind.FILE)
@@ -35,6 +38,7 @@ def reading(path: str, argv: tuple[str, ...], *, secrets_too: bool = False) -> t
 
 def carried(command: ReadCommand, timeout: float) -> tuple[str, ...]:
     """The argv that carries an accepted read command out on a node; only the wrapper's own text may hold line breaks."""
+    from proxmox_mcp.read_commands.far_side import SCRIPT, wrap
     from proxmox_mcp.ssh import ShellText
 
     return tuple(ShellText(word) if word == SCRIPT else word for word in wrap(command, timeout=timeout))
@@ -42,6 +46,8 @@ def carried(command: ReadCommand, timeout: float) -> tuple[str, ...]:
 
 def refused(outcome: Outcome, path: str) -> None:
     """Raises Refused when the far side refused the path after resolving it."""
+    from proxmox_mcp.read_commands import refusal
+
     why = refusal(outcome.exit_status, outcome.stderr)
     if why is not None:
         raise Refused(f"refused after resolving the path: {secrets.mask_text(why)}", tried=path)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from proxmox_mcp import read_commands
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Arguments, Destroying, NodeName, Reason, between
 from proxmox_mcp.far_files import carried, refused
@@ -49,6 +48,8 @@ async def host_read_exec(args: HostRead, call: Call) -> Answer:
     ...
     >>>
     """
+    from proxmox_mcp import read_commands
+
     most = args.max_chars * 4  # UTF-8
     command = read_commands.match(args.command, timeout=args.timeout, max_bytes=most)
     place = await call.door.node(args.node)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from proxmox_mcp import health
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import NodeName, Reading
 from proxmox_mcp.plan import Answer
@@ -35,6 +34,8 @@ async def health_overview(args: HealthOverview, call: Call) -> Answer:
     ...
     note: disks of pve2: no answer in 3 s
     """
+    from proxmox_mcp import health
+
     seen = await health.look(call.inventory, call.now(), args.node)
     report = health.report(seen)
     where = f"node {seen.nodes[0].name}" if args.node is not None and seen.nodes else "the cluster"
