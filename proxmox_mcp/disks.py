@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from proxmox_mcp.errors import NotFound
-from proxmox_mcp.inventory import Reader, number
+from proxmox_mcp.inventory import Reader, number, read_rows
 
 WORN_OUT = 10  # percent of life left, from which on a disk is a problem
 
@@ -27,11 +27,10 @@ def state(row: Mapping[str, Any]) -> Literal["ok", "worn", "failing", "unknown"]
     return "ok" if said in _WELL else "unknown"
 
 
-async def rows(api: Reader, node: str, *, partitions: bool = False, smart: bool = True) -> list[Mapping[str, Any]]:
+async def rows(api: Reader, node: str, *, partitions: bool = False, smart: bool = True) -> list[dict[str, Any]]:
     """GET /nodes/{node}/disks/list; without `smart` no disk is asked, or woken, for its health."""
     params = {"include-partitions": 1 if partitions else None, "skipsmart": None if smart else 1}
-    found = await api.get("nodes", node, "disks", "list", params=params)
-    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, Sequence) else []
+    return await read_rows(api, "nodes", node, "disks", "list", params=params)
 
 
 async def device(api: Reader, node: str, name: str) -> str:

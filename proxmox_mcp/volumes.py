@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxmox_mcp.errors import InvalidArgument, ProxmoxMcpError
-from proxmox_mcp.inventory import Inventory, StorageRef, gather, number
+from proxmox_mcp.inventory import Inventory, StorageRef, gather, number, read_rows
 
 PATIENCE = 40.0  # seconds for a place, further tries on other nodes included; below what clients wait for a call
 
@@ -50,7 +50,7 @@ async def find(
     refs = [await _one(inventory, storage, content)] if storage is not None else await inventory.storages()
     refs = [ref for ref in refs if content in ref.content]
     only = (await inventory.node(node, live=True)).name if node is not None else None
-    sources: dict[Place, Callable[[], Awaitable[list[Mapping[str, Any]]]]] = {}
+    sources: dict[Place, Callable[[], Awaitable[list[dict[str, Any]]]]] = {}
     for ref in refs:
         if ref.enabled:
             sources |= await places(inventory, ref, content, node=only, vmid=vmid)
@@ -69,13 +69,13 @@ async def find(
 
 async def places(
     inventory: Inventory, ref: StorageRef, content: str, *, node: str | None = None, vmid: int | None = None
-) -> dict[Place, Callable[[], Awaitable[list[Mapping[str, Any]]]]]:
+) -> dict[Place, Callable[[], Awaitable[list[dict[str, Any]]]]]:
     """Where a storage is to be read, and how; with `node` only as that node has it. Nothing is sent before a source is called."""
     serving = await inventory.serving(ref)
     if node is not None:
         serving = [name for name in serving if name == node]
 
-    def read(place: str) -> Callable[[], Awaitable[list[Mapping[str, Any]]]]:
+    def read(place: str) -> Callable[[], Awaitable[list[dict[str, Any]]]]:
         return lambda: _content(inventory, ref, place, content, vmid)
 
     if not ref.shared:
@@ -85,7 +85,7 @@ async def places(
     if node is not None:
         return {Place(ref.name, None): read(node)}
 
-    async def from_any() -> list[Mapping[str, Any]]:
+    async def from_any() -> list[dict[str, Any]]:
         return (await inventory.from_shared(ref, lambda name: _content(inventory, ref, name, content, vmid)))[1]
 
     return {Place(ref.name, None): from_any}
@@ -100,10 +100,9 @@ async def _one(inventory: Inventory, storage: str, content: str) -> StorageRef:
     return ref
 
 
-async def _content(inventory: Inventory, ref: StorageRef, node: str, content: str, vmid: int | None) -> list[Mapping[str, Any]]:
+async def _content(inventory: Inventory, ref: StorageRef, node: str, content: str, vmid: int | None) -> list[dict[str, Any]]:
     path = ("nodes", node, "storage", ref.name, "content")
-    found = await inventory.api.get(*path, params={"content": content, "vmid": vmid})
-    rows = [row for row in found if isinstance(row, Mapping)] if isinstance(found, Sequence) else []
+    rows = await read_rows(inventory.api, *path, params={"content": content, "vmid": vmid})
     # not every storage plugin honours the filters
     rows = [row for row in rows if row.get("content", content) == content]
     return [row for row in rows if vmid is None or number(row.get("vmid")) == vmid]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxmox_mcp import text
-from proxmox_mcp.inventory import number
+from proxmox_mcp.inventory import number, word
 
 FULL = 0.85  # of a pool; beyond it ZFS slows down and snapshots run out of room
 
@@ -58,7 +58,7 @@ def _walk(children: Any, parent: str | None, depth: int) -> Iterator[Device]:
             continue
         name, below = str(child.get("name") or ""), child.get("children")
         counters = (number(child.get("read")), number(child.get("write")), number(child.get("cksum")))
-        yield Device(name, parent, child.get("state") or None, *counters, str(child.get("msg") or "").strip() or None, not below)
+        yield Device(name, parent, word(child.get("state")), *counters, str(child.get("msg") or "").strip() or None, not below)
         yield from _walk(below, name, depth + 1)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from proxmox_mcp.health.sources import DAY, Row, Seen
-from proxmox_mcp.inventory import Guest, flag, number
+from proxmox_mcp.inventory import Guest, flag, number, part
 from proxmox_mcp.volumes import Place
 
 _SEES_STORAGES = ("Datastore.Audit", "Datastore.AllocateSpace", "Datastore.Allocate")
@@ -60,8 +60,7 @@ def _newest(seen: Seen) -> dict[int, float]:
     newest: dict[int, float] = {}
     for volume in (volume for volumes in seen.backups.values() for volume in volumes):
         vmid, time = number(volume.get("vmid")), number(volume.get("ctime"))
-        verification = volume.get("verification")
-        bad = isinstance(verification, dict) and verification.get("state") == "failed"
+        bad = part(volume.get("verification")).get("state") == "failed"
         if vmid is not None and time is not None and not bad:
             newest[int(vmid)] = max(time, newest.get(int(vmid), time))
     return newest

@@ -152,7 +152,8 @@ def _fill(seen: Seen) -> list[tuple[str, str, float | None, Row]]:
     shared = {ref.name for ref in seen.storages or () if ref.shared}
     for node, rows in seen.storage_lists.items():
         for row in rows:
-            name, apart = str(row.get("storage")), not (flag(row.get("shared")) or row.get("storage") in shared)
+            name = str(row.get("storage"))
+            apart = not (flag(row.get("shared")) or name in shared)
             key, state = (name, node if apart else ""), str(storage_state(row))
             if key in found and (found[key][1] != "active" or state == "active"):
                 continue  # of a shared storage, a node where it is not active counts

@@ -9,7 +9,20 @@ from typing import Any
 
 from proxmox_mcp import disks, tasks, volumes
 from proxmox_mcp.errors import AuthenticationError, ConfigError, ConnectionFailed, ProxmoxMcpError, RequestTimeout
-from proxmox_mcp.inventory import Guest, Inventory, Node, Permissions, StorageRef, flag, gap, gather, number, per_node
+from proxmox_mcp.inventory import (
+    Guest,
+    Inventory,
+    Node,
+    Permissions,
+    StorageRef,
+    flag,
+    gap,
+    gather,
+    number,
+    per_node,
+    read_object,
+    read_rows,
+)
 from proxmox_mcp.volumes import Place
 
 _FATAL = (AuthenticationError, ConfigError, ConnectionFailed)
@@ -66,10 +79,10 @@ async def _cluster(inventory: Inventory, seen: Seen) -> None:
         "nodes": inventory.nodes,
         "guests": inventory.guests,
         "storages": inventory.storages,
-        "storage statistics": lambda: api.get("cluster", "resources", params={"type": "storage"}),
-        "quorum": lambda: api.get("cluster", "status"),
-        "backup jobs": lambda: api.get("cluster", "backup"),
-        "guests without a job": lambda: api.get("cluster", "backup-info", "not-backed-up"),
+        "storage statistics": lambda: read_rows(api, "cluster", "resources", params={"type": "storage"}),
+        "quorum": lambda: read_rows(api, "cluster", "status"),
+        "backup jobs": lambda: read_rows(api, "cluster", "backup"),
+        "guests without a job": lambda: read_rows(api, "cluster", "backup-info", "not-backed-up"),
         "permissions": inventory.permissions,
     }
     found = await gather(sources, each=SOURCE_SECONDS, total=FIRST_SECONDS, at_once=len(sources))
@@ -82,10 +95,10 @@ async def _cluster(inventory: Inventory, seen: Seen) -> None:
     seen.nodes = good.get("nodes", [])
     seen.guests = good.get("guests")
     seen.storages = good.get("storages")
-    seen.last_known = _rows(good.get("storage statistics"))
-    seen.members = _rows(good.get("quorum"))
-    seen.jobs = _rows(good.get("backup jobs"))
-    uncovered = _rows(good.get("guests without a job"))
+    seen.last_known = good.get("storage statistics")
+    seen.members = good.get("quorum")
+    seen.jobs = good.get("backup jobs")
+    uncovered = good.get("guests without a job")
     seen.uncovered = frozenset(int(vmid) for row in uncovered if (vmid := number(row.get("vmid")))) if uncovered is not None else None
     seen.permissions = good.get("permissions", seen.permissions)
 
@@ -108,7 +121,7 @@ async def _rest(inventory: Inventory, seen: Seen, only: str | None) -> None:
     for node in live:
         sources["disks", node] = _bound(lambda name: disks.rows(api, name), node)
     for node in live:
-        sources["storages", node] = _bound(lambda name: api.get("nodes", name, "storage"), node)
+        sources["storages", node] = _bound(lambda name: read_rows(api, "nodes", name, "storage"), node)
     everyone = await inventory.nodes() if seen.nodes else []
     for ref in seen.storages or ():
         if ref.enabled and "backup" in ref.content:
@@ -127,7 +140,7 @@ async def _rest(inventory: Inventory, seen: Seen, only: str | None) -> None:
     missing: dict[str, list[str]] = {}
     for (what, where), result in found.items():
         if not isinstance(result, ProxmoxMcpError):
-            into[what][where] = result if isinstance(result, tasks.Page | float) else _rows(result) or []
+            into[what][where] = result
             continue
         if what == "backups":
             seen.unread.add(where)
@@ -145,10 +158,6 @@ def _bound(read: Callable[[str], Awaitable[Any]], name: str) -> Callable[[], Awa
     return lambda: read(name)
 
 
-def _rows(found: Any) -> list[Row] | None:
-    return [row for row in found if isinstance(row, Mapping)] if isinstance(found, Sequence) else None
-
-
 def _places(ref: StorageRef, nodes: Sequence[Node]) -> set[Place]:
     """Where a storage has something of its own, also on nodes that are offline or not asked."""
     serving = {node.name for node in nodes if ref.nodes is None or node.name in ref.nodes}
@@ -162,15 +171,16 @@ def _schedules(jobs: Sequence[Row] | None) -> list[str]:
 
 async def _interval(inventory: Inventory, schedule: str) -> float:
     """The longest time between two runs of a schedule, as Proxmox itself reads it (GET /cluster/jobs/schedule-analyze); 0: not known."""
-    found = await inventory.api.get("cluster", "jobs", "schedule-analyze", params={"schedule": schedule, "iterations": 10})
-    times = sorted(time for row in _rows(found) or () if (time := number(row.get("timestamp"))) is not None)
+    found = await read_rows(inventory.api, "cluster", "jobs", "schedule-analyze", params={"schedule": schedule, "iterations": 10})
+    times = sorted(time for row in found if (time := number(row.get("timestamp"))) is not None)
     return float(max((later - earlier for earlier, later in pairwise(times)), default=0))
 
 
 async def _pools(inventory: Inventory, node: str) -> list[Row]:
     """The ZFS pools of a node with what `zpool status` says of each: ONLINE alone does not mean that the data is whole."""
-    listed = {str(pool.get("name")): pool for pool in _rows(await inventory.api.get("nodes", node, "disks", "zfs")) or []}
-    details = await per_node(listed, lambda name: inventory.api.get("nodes", node, "disks", "zfs", name), each=SOURCE_SECONDS / 2)
+    api = inventory.api
+    listed = {str(pool.get("name")): pool for pool in await read_rows(api, "nodes", node, "disks", "zfs")}
+    details = await per_node(listed, lambda name: read_object(api, "nodes", node, "disks", "zfs", name), each=SOURCE_SECONDS / 2)
     found: list[Row] = []
     for name, pool in listed.items():
         detail = details[name]

@@ -8,7 +8,22 @@ from __future__ import annotations
 
 from proxmox_mcp.inventory.fanout import gap, gather, per_node
 from proxmox_mcp.inventory.lookup import Inventory
-from proxmox_mcp.inventory.objects import Guest, GuestKind, Node, Reader, StorageRef, flag, number, share, storage_state
+from proxmox_mcp.inventory.objects import (
+    Guest,
+    GuestKind,
+    Node,
+    Reader,
+    StorageRef,
+    flag,
+    number,
+    part,
+    read_object,
+    read_rows,
+    rows_of,
+    share,
+    storage_state,
+    word,
+)
 from proxmox_mcp.inventory.permissions import Permissions
 
 __all__ = [
@@ -23,7 +38,12 @@ __all__ = [
     "gap",
     "gather",
     "number",
+    "part",
     "per_node",
+    "read_object",
+    "read_rows",
+    "rows_of",
     "share",
     "storage_state",
+    "word",
 ]

@@ -16,7 +16,7 @@ from proxmox_mcp.errors import (
     RequestTimeout,
 )
 from proxmox_mcp.inventory.fanout import gap
-from proxmox_mcp.inventory.objects import Guest, Node, Reader, StorageRef
+from proxmox_mcp.inventory.objects import Guest, Node, Reader, StorageRef, word
 from proxmox_mcp.inventory.permissions import Permissions
 
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class Lists:
     async def guest_rows(self) -> list[dict[str, Any]]:
         """The entries behind `guests`, read anew for whoever lists ten thousand of them: the rows are the caller's to change."""
         rows = await self._rows("guests", "cluster", "resources", type="vm")
-        return [row for row in rows if row.get("type") in ("qemu", "lxc") and str(row.get("vmid")).isdecimal() and row.get("node")]
+        return [row for row in rows if row.get("type") in ("qemu", "lxc") and str(row.get("vmid")).isdecimal() and word(row.get("node"))]
 
     async def _guests(self) -> list[Guest]:
         found = (Guest(int(row["vmid"]), row["node"], row["type"], row) for row in await self.guest_rows())
@@ -136,7 +136,7 @@ class Lists:
     async def _nodes(self) -> list[Node]:
         states = {"online": True, "offline": False}
         rows = await self._rows("nodes", "nodes")
-        found = [Node(row["node"], states.get(row.get("status", "")), row) for row in rows if isinstance(row.get("node"), str)]
+        found = [Node(row["node"], states.get(word(row.get("status")) or ""), row) for row in rows if isinstance(row.get("node"), str)]
         return sorted(found, key=lambda node: node.name)
 
     async def _storages(self) -> list[StorageRef]:
@@ -150,4 +150,6 @@ class Lists:
 
     async def _permissions(self) -> Permissions:
         found = await self._quiet("access", "permissions")
-        return Permissions(found if isinstance(found, Mapping) else None)
+        if not isinstance(found, Mapping):
+            return Permissions(None)
+        return Permissions({path: held for path, held in found.items() if isinstance(held, Mapping)})

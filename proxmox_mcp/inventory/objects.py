@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
+from proxmox_mcp.errors import NotTheApi
+
 GuestKind = Literal["qemu", "lxc"]
 
 # storages of these types are shared without saying so
@@ -36,12 +38,12 @@ class Guest:
 
     @property
     def name(self) -> str | None:
-        return self.row.get("name") or None
+        return word(self.row.get("name"))
 
     @property
     def status(self) -> str:
         """running, stopped, or unknown when its node or that node's statistics are silent."""
-        return self.row.get("status") or "unknown"
+        return word(self.row.get("status")) or "unknown"
 
     @property
     def template(self) -> bool:
@@ -49,11 +51,11 @@ class Guest:
 
     @property
     def lock(self) -> str | None:
-        return self.row.get("lock") or None
+        return word(self.row.get("lock"))
 
     @property
     def tags(self) -> tuple[str, ...]:
-        return tuple(tag for tag in re.split(r"[;, ]+", self.row.get("tags") or "") if tag)
+        return tuple(tag for tag in re.split(r"[;, ]+", word(self.row.get("tags")) or "") if tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,10 @@ class StorageRef:
         """From an entry of GET /storage."""
         return cls(
             name=row["storage"],
-            type=str(row.get("type", "")),
+            type=word(row.get("type")) or "",
             content=_words(row.get("content")),
             nodes=_words(row.get("nodes")) or None,
-            shared=flag(row.get("shared")) or row.get("type") in _SHARED_TYPES,
+            shared=flag(row.get("shared")) or word(row.get("type")) in _SHARED_TYPES,
             enabled=not flag(row.get("disable")),
             row=row,
         )
@@ -94,6 +96,44 @@ class StorageRef:
 def flag(value: object) -> bool:
     """A boolean of the API: 1 or 0, as number or text; missing is false."""
     return value in (1, "1")
+
+
+async def read_rows(
+    api: Reader, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None
+) -> list[dict[str, Any]]:
+    """A list of objects. Raises NotTheApi for an answer that is no list: that is not the same as an empty one."""
+    return rows_of(await api.get(*path, params=params, timeout=timeout), *path)
+
+
+async def read_object(
+    api: Reader, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None
+) -> dict[str, Any]:
+    """One object. Raises NotTheApi for an answer that is none."""
+    found = await api.get(*path, params=params, timeout=timeout)
+    if not isinstance(found, dict):
+        raise _of_another_form("an object", path)
+    return found
+
+
+def rows_of(found: object, *path: str | int) -> list[dict[str, Any]]:
+    """The objects in a list that `path` answered; see `read_rows`."""
+    if not isinstance(found, list):
+        raise _of_another_form("a list", path)
+    return [row for row in found if isinstance(row, dict)]
+
+
+def _of_another_form(wanted: str, path: tuple[str | int, ...]) -> NotTheApi:
+    return NotTheApi(f"the answer is not {wanted}", status=200, tried=f"GET /{'/'.join(map(str, path))}")
+
+
+def part(value: object) -> Mapping[str, Any]:
+    """An object within an answer; nothing in it when it is missing or something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def word(value: object) -> str | None:
+    """A name or state within an answer; None when it is missing, empty or something else."""
+    return value if isinstance(value, str) and value else None
 
 
 def storage_state(entry: Mapping[str, Any]) -> Literal["active", "disabled", "inactive"]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from proxmox_mcp.errors import InvalidArgument
-from proxmox_mcp.inventory import Reader, number
+from proxmox_mcp.inventory import Reader, number, rows_of
 from proxmox_mcp.tasks.upid import Upid, verdict_of_list_item
 
 Place = tuple[int, str]  # of a task in the order: minus its start, its UPID
@@ -69,7 +69,7 @@ async def page_of(api: Reader, node: str, wanted: Wanted, limit: int, *, after: 
     start, chunk, matched, passed = 0, min(limit + 25, _CHUNK), 0, 0
     while True:
         got, total = await api.get_with_total("nodes", node, "tasks", params=params | {"start": start, "limit": chunk})
-        rows = [row for item in got if (row := _whole(item)) is not None] if isinstance(got, list) else []
+        rows = [row for item in rows_of(got, "nodes", node, "tasks") if (row := _whole(item)) is not None]
         fresh = [row for row in rows if after is None or place(row) > after]
         passed += len(rows) - len(fresh)
         running |= {row["upid"]: row for row in fresh if row.get("status") == "RUNNING"}
@@ -87,10 +87,8 @@ async def page_of(api: Reader, node: str, wanted: Wanted, limit: int, *, after: 
         chunk = min(chunk * 2, _CHUNK)
 
 
-def _whole(item: Any) -> dict[str, Any] | None:
+def _whole(item: Mapping[str, Any]) -> dict[str, Any] | None:
     """A row with what the UPID says where the list does not; None when it is no task."""
-    if not isinstance(item, Mapping):
-        return None
     try:
         upid = Upid.parse(str(item.get("upid")))
     except InvalidArgument:

@@ -10,7 +10,7 @@ from proxmox_mcp import volumes
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Count, Listing, NodeName, StorageId, Vmid
 from proxmox_mcp.errors import ApiError, RequestTimeout
-from proxmox_mcp.inventory import flag, number
+from proxmox_mcp.inventory import flag, number, part, read_rows
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -58,14 +58,13 @@ async def list_backups(args: ListBackups, call: Call) -> Answer:
 def _backup_row(row: Mapping[str, Any]) -> dict[str, Any]:
     told = _KIND.search(str(row.get("volid")))
     kind = row.get("subtype") or (_KINDS.get(told[1] or told[2], told[1]) if told else None)
-    verification = row.get("verification")
     return {
         **row,
         "type": kind,
         "vmid": number(row.get("vmid")),
         "size": volumes.size(row),
         "protected": flag(row["protected"]) if "protected" in row else None,
-        "verified": verification.get("state") if isinstance(verification, Mapping) else None,
+        "verified": part(row.get("verification")).get("state"),
     }
 
 
@@ -141,10 +140,10 @@ async def list_backup_jobs(args: ListBackupJobs, call: Call) -> Answer:
     id guests schedule next-run enabled storage mode retention
     backup-a1 "all except 900, 901" 21:00 2026-03-01 21:00Z yes nas snapshot keep-daily=7
     """
-    rows = [_job_row(row) for row in await call.api.get("cluster", "backup") if isinstance(row, Mapping)]
+    rows = [_job_row(row) for row in await read_rows(call.api, "cluster", "backup")]
     notes = [*call.inventory.notes]
     try:
-        uncovered = [row for row in await call.api.get("cluster", "backup-info", "not-backed-up") if isinstance(row, Mapping)]
+        uncovered = await read_rows(call.api, "cluster", "backup-info", "not-backed-up")
         if uncovered:
             notes.append(f"in no job: {', '.join(_label(guest) for guest in uncovered[:20])}{' ...' if len(uncovered) > 20 else ''}")
     except (ApiError, RequestTimeout) as error:

@@ -10,7 +10,7 @@ from pydantic import Field
 from proxmox_mcp import disks
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import DiskName, Flag, Listing, NodeName, Record
-from proxmox_mcp.inventory import flag, number
+from proxmox_mcp.inventory import flag, number, read_object, word
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -80,12 +80,13 @@ async def get_disk_smart(args: DiskSmart, call: Call) -> Answer:
     node = await call.inventory.node_or_only(args.node)
     device = await disks.device(call.api, node.name, args.disk)
     params = {"disk": device, "healthonly": 1 if args.healthonly else None}
-    found = await call.api.get("nodes", node.name, "disks", "smart", params=params)
+    found = await read_object(call.api, "nodes", node.name, "disks", "smart", params=params)
     state = disks.state(found)
     record: dict[str, Any] = {"health": found.get("health"), "state": state, "type": found.get("type")}
     if number(found.get("wearout")) is not None:
         record["life%"] = number(found["wearout"])
-    attributes = [_attribute(row) for row in found.get("attributes") or () if isinstance(row, Mapping)]
+    listed = found.get("attributes")
+    attributes = [_attribute(row) for row in listed if isinstance(row, Mapping)] if isinstance(listed, list) else []
     if attributes:
         record["attributes"] = sorted(attributes, key=lambda row: row["fail"] is None)
     notes = [*call.inventory.notes]
@@ -95,12 +96,12 @@ async def get_disk_smart(args: DiskSmart, call: Call) -> Answer:
     if state == "unknown":
         notes.append("the disk gave no SMART verdict: a virtual disk, a RAID controller in between, or SMART is off")
     title = f"SMART of {device} on {node.name}: {state}"
-    text = found.get("text") or None
+    text = word(found.get("text"))
     return Answer(title, record=record, columns=_SMART, text=text, text_source=f"smartctl {device}", notes=tuple(notes))
 
 
 def _attribute(row: Mapping[str, Any]) -> dict[str, Any]:
     named = {"id": number(row.get("id")), "name": row.get("name")}
-    values = {part: number(row.get(part)) for part in ("value", "worst", "threshold")}
+    values = {name: number(row.get(name)) for name in ("value", "worst", "threshold")}
     fail = str(row.get("fail") or "-").strip()
     return named | values | {"fail": None if fail == "-" else fail, "raw": row.get("raw")}

@@ -7,7 +7,7 @@ from typing import Any
 
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Listing, NodeName
-from proxmox_mcp.inventory import number, share
+from proxmox_mcp.inventory import number, read_object, read_rows, share
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -38,15 +38,15 @@ async def list_lvm(args: ListLvm, call: Call) -> Answer:
     vg size free lvs pvs
     pve 466G 16.0G 3 /dev/sda3
     """
-    found = await call.inventory.from_nodes(args.node, lambda node: call.api.get("nodes", node, "disks", "lvm"))
+    found = await call.inventory.from_nodes(args.node, lambda node: read_object(call.api, "nodes", node, "disks", "lvm"))
     rows = [_group_row(group, node) for node, tree in found.items() for group in _children(tree)]
     filters = {"node": next(iter(found)) if args.node is not None else None}
     return Answer("volume groups", rows=rows, columns=_GROUPS, order=("node", "vg"), filters=filters, notes=call.inventory.notes)
 
 
-def _children(tree: Any) -> list[Mapping[str, Any]]:
-    children = tree.get("children") if isinstance(tree, Mapping) else None
-    return [child for child in children or () if isinstance(child, Mapping)]
+def _children(tree: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    children = tree.get("children")
+    return [child for child in children if isinstance(child, Mapping)] if isinstance(children, list) else []
 
 
 def _group_row(group: Mapping[str, Any], node: str) -> dict[str, Any]:
@@ -77,8 +77,8 @@ async def list_lvm_thin(args: ListLvmThin, call: Call) -> Answer:
     vg lv size data% meta%
     pve data 340G 54.8 2.6
     """
-    found = await call.inventory.from_nodes(args.node, lambda node: call.api.get("nodes", node, "disks", "lvmthin"))
-    rows = [_pool_row(pool, node) for node, pools in found.items() for pool in pools if isinstance(pool, Mapping)]
+    found = await call.inventory.from_nodes(args.node, lambda node: read_rows(call.api, "nodes", node, "disks", "lvmthin"))
+    rows = [_pool_row(pool, node) for node, pools in found.items() for pool in pools]
     warnings = [warning for row in rows for warning in _warnings(row)]
     filters = {"node": next(iter(found)) if args.node is not None else None}
     notes = (*warnings, *call.inventory.notes)

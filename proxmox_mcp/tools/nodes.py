@@ -7,7 +7,7 @@ from typing import Any
 
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Listing, NodeName, Record
-from proxmox_mcp.inventory import number, share
+from proxmox_mcp.inventory import number, part, read_object, share
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -55,7 +55,7 @@ def _node_row(row: Mapping[str, Any]) -> dict[str, Any]:
     if shown["status"] != "online":
         # sizes that are left from before say nothing about now
         shown |= dict.fromkeys(("cpu", "mem", "disk", "uptime"))
-    return shown | {f"{part}_fraction": share(shown.get(part), row.get(f"max{part}")) for part in ("mem", "disk")}
+    return shown | {f"{name}_fraction": share(shown.get(name), row.get(f"max{name}")) for name in ("mem", "disk")}
 
 
 class NodeStatus(Record):
@@ -88,27 +88,27 @@ async def get_node_status(args: NodeStatus, call: Call) -> Answer:
     ...
     """
     node = await call.inventory.node_or_only(args.node)
-    found = await call.api.get("nodes", node.name, "status")
+    found = await read_object(call.api, "nodes", node.name, "status")
     return Answer(f"status of node {node.name}", record=_status(found), columns=_STATUS, notes=call.inventory.notes)
 
 
 def _status(found: dict[str, Any]) -> dict[str, Any]:
-    cpu, memory, swap, root = (found.get(part) or {} for part in ("cpuinfo", "memory", "swap", "rootfs"))
-    kernel, boot, ksm = (found.get(part) or {} for part in ("current-kernel", "boot-info", "ksm"))
+    cpu, memory, swap, root = (part(found.get(name)) for name in ("cpuinfo", "memory", "swap", "rootfs"))
+    kernel, boot, ksm = (part(found.get(name)) for name in ("current-kernel", "boot-info", "ksm"))
     record: dict[str, Any] = {
         "version": found.get("pveversion"),
         "kernel": kernel.get("release") or found.get("kversion"),
         "uptime": found.get("uptime"),
         "cpu": found.get("cpu"),
         "wait": found.get("wait"),
-        "load": [number(value) for value in found.get("loadavg") or ()] or None,
+        "load": [number(value) for value in load] or None if isinstance(load := found.get("loadavg"), list) else None,
         "cpus": cpu.get("cpus"),
         "cpu_model": cpu.get("model"),
         "cpu_sockets": cpu.get("sockets"),
         "cpu_mhz": number(cpu.get("mhz")),
-        **{f"memory_{part}": memory.get(part) for part in ("used", "available", "free", "total")},
-        **({"swap": "none"} if swap.get("total") == 0 else {f"swap_{part}": swap.get(part) for part in ("used", "total")}),
-        **{f"rootfs_{part}": root.get(part) for part in ("used", "avail", "total")},
+        **{f"memory_{name}": memory.get(name) for name in ("used", "available", "free", "total")},
+        **({"swap": "none"} if swap.get("total") == 0 else {f"swap_{name}": swap.get(name) for name in ("used", "total")}),
+        **{f"rootfs_{name}": root.get(name) for name in ("used", "avail", "total")},
         "ksm_shared": ksm.get("shared"),
         "boot": boot.get("mode"),
         "secure_boot": boot.get("secureboot"),

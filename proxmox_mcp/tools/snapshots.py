@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Kind as GuestType
 from proxmox_mcp.arguments import Listing, NodeName, Vmid
-from proxmox_mcp.inventory import flag
+from proxmox_mcp.inventory import flag, read_rows
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -40,9 +41,9 @@ async def list_snapshots(args: ListSnapshots, call: Call) -> Answer:
     nightly 2026-03-02 01:00Z pre_upgrade - - prepare
     """
     guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type)
-    found = [row for row in await call.api.get("nodes", guest.node, guest.kind, guest.vmid, "snapshot") if isinstance(row, Mapping)]
+    found = await read_rows(call.api, "nodes", guest.node, guest.kind, guest.vmid, "snapshot")
     rows = [{**row, "vmstate": flag(row["vmstate"]) if "vmstate" in row else None} for row in found if row.get("name") != CURRENT]
-    now = next((row for row in found if row.get("name") == CURRENT), {})
+    now: Mapping[str, Any] = next((row for row in found if row.get("name") == CURRENT), {})
     unfinished = [str(row.get("name")) for row in rows if row.get("snapstate")]
     notes = [*call.inventory.notes]
     if unfinished:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from proxmox_mcp import volumes
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Count, Fields, Listing, NodeName, Reading, StorageId, matching, plain_text
-from proxmox_mcp.inventory import flag, number, per_node, share, storage_state
+from proxmox_mcp.inventory import flag, number, per_node, read_object, read_rows, share, storage_state, word
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -48,14 +48,14 @@ async def list_storage(args: ListStorage, call: Call) -> Answer:
     """
     inventory = call.inventory
     places = [(await inventory.node(args.node, live=True)).name] if args.node is not None else await inventory.live_nodes()
-    found = await per_node(places, lambda node: call.api.get("nodes", node, "storage"), each=PATIENCE)
+    found = await per_node(places, lambda node: read_rows(call.api, "nodes", node, "storage"), each=PATIENCE)
     good = inventory.keep(found)
-    rows = [_storage_row(entry, node) for node, seen in good.items() for entry in seen]
+    rows = [_storage_row(entry, node) for node, seen in good.items() for entry in seen if word(entry.get("storage"))]
     notes: list[str] = []
     if len(good) < len(places):
         silent = {node for node in places if node not in good}
-        statistics = await call.api.get("cluster", "resources", params={"type": "storage"})
-        rows += [_last_known(entry) for entry in statistics if entry.get("node") in silent]
+        statistics = await read_rows(call.api, "cluster", "resources", params={"type": "storage"})
+        rows += [_last_known(entry) for entry in statistics if word(entry.get("node")) in silent and word(entry.get("storage"))]
         notes.append(f"{', '.join(sorted(silent))}: one storage that hangs holds up the list; last known are figures that Proxmox kept")
     rows, differing = _once(rows)
     notes = [*inventory.notes, *notes, *differing]
@@ -198,10 +198,10 @@ async def storage_usage_detail(args: StorageUsage, call: Call) -> Answer:
     wanted = frozenset(args.content_filter.replace(";", ",").replace(" ", ",").split(",")) if args.content_filter else None
     ref, node = await call.inventory.storage_on(args.storage, args.node)
     if ref.shared and args.node is None:
-        node, found = await call.inventory.from_shared(ref, lambda name: call.api.get("nodes", name, "storage", ref.name, "content"))
+        node, found = await call.inventory.from_shared(ref, lambda name: read_rows(call.api, "nodes", name, "storage", ref.name, "content"))
     else:
-        found = await call.api.get("nodes", node, "storage", ref.name, "content")
-    status = await call.api.get("nodes", node, "storage", ref.name, "status")
+        found = await read_rows(call.api, "nodes", node, "storage", ref.name, "content")
+    status = await read_object(call.api, "nodes", node, "storage", ref.name, "status")
     rows = [_volume_row(row) for row in found if wanted is None or row.get("content") in wanted]
     notes = [*call.inventory.notes, *await _remarks(call, ref.name, rows)]
     record: dict[str, Any] = {"state": storage_state(status)}

@@ -13,7 +13,7 @@ from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Kind as GuestType
 from proxmox_mcp.arguments import Listing, NodeName, Record, Vmid, plain_text
 from proxmox_mcp.errors import ApiError, RequestTimeout
-from proxmox_mcp.inventory import Guest, flag, gap, number, share
+from proxmox_mcp.inventory import Guest, flag, gap, number, part, read_object, read_rows, share, word
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -91,7 +91,7 @@ def _complete(row: dict[str, Any]) -> dict[str, Any]:
     """The row itself with what is computed, and None for what Proxmox does not know. Runs ten thousand times in a large cluster."""
     row["vmid"] = int(row["vmid"])
     row["name"] = row.get("name") or None
-    row["status"] = row.get("status") or "unknown"
+    row["status"] = word(row.get("status")) or "unknown"
     row["template"] = flag(row.get("template"))
     row["mem_fraction"] = share(row.get("mem"), row.get("maxmem"))
     if row["type"] == "qemu" and not row.get("disk"):
@@ -142,10 +142,10 @@ async def get_vm_status(args: VmStatus, call: Call) -> Answer:
     """
     guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type)
     path = ("nodes", guest.node, guest.kind, guest.vmid)
-    now = await call.api.get(*path, "status", "current")
+    now = await read_object(call.api, *path, "status", "current")
     notes: list[str] = []
     try:
-        config = {str(item.get("key")): item for item in await call.api.get(*path, "pending") if isinstance(item, Mapping)}
+        config = {str(item.get("key")): item for item in await read_rows(call.api, *path, "pending")}
     except (ApiError, RequestTimeout) as error:
         config = {}
         notes.append(gap("pending changes", error))
@@ -163,8 +163,8 @@ async def get_vm_status(args: VmStatus, call: Call) -> Answer:
 
 
 def _state(guest: Guest, now: Mapping[str, Any], config: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    qmp = now.get("qmpstatus")
-    status = now.get("status") or "unknown"
+    qmp = word(now.get("qmpstatus"))
+    status = word(now.get("status")) or "unknown"
     record: dict[str, Any] = {"vmid": guest.vmid, "name": now.get("name") or guest.name, "type": guest.kind, "node": guest.node}
     record |= {"status": status} | ({"qmpstatus": qmp} if qmp and qmp != status else {})
     facts = {**now, "mem_fraction": share(now.get("mem"), now.get("maxmem"))}
@@ -172,7 +172,7 @@ def _state(guest: Guest, now: Mapping[str, Any], config: Mapping[str, Mapping[st
         facts["disk"] = None  # always 0 for a VM: not known
     record |= {name: facts[name] for name in _FACTS if facts.get(name) is not None}
     record |= {name: True for name in ("template",) if flag(now.get(name)) or guest.template}
-    record |= {"ha": _ha(now.get("ha") or {})}
+    record |= {"ha": _ha(part(now.get("ha")))}
     if guest.kind == "qemu":
         record["agent"] = flag(now.get("agent"))
     record |= {name: flag(config[name].get("value")) for name in ("onboot", "protection") if name in config}
@@ -191,7 +191,7 @@ def _pending(key: str, item: Mapping[str, Any]) -> dict[str, Any]:
     """One change that waits: secrets masked, texts of the owner not repeated."""
     if key == "description":
         return {"key": key, "value": None, "pending": "new notes"}
-    old, new = (secrets.mask_params({key: item.get(part)})[key] for part in ("value", "pending"))
+    old, new = (secrets.mask_params({key: item.get(name)})[key] for name in ("value", "pending"))
     return {"key": key, "value": _known(old), "pending": "(deleted)" if item.get("delete") else _known(new)}
 
 

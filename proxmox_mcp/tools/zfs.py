@@ -9,7 +9,7 @@ from proxmox_mcp import text, zpools
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Listing, NodeName, Record, StorageId
 from proxmox_mcp.errors import InvalidArgument, NotFound
-from proxmox_mcp.inventory import share
+from proxmox_mcp.inventory import read_object, read_rows, share
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -34,8 +34,8 @@ async def list_zfs(args: ListZfs, call: Call) -> Answer:
     bulk 7.3T 61 2.8T 12 DEGRADED
     tank 3.6T 40 2.2T 5 ONLINE
     """
-    found = await call.inventory.from_nodes(args.node, lambda node: call.api.get("nodes", node, "disks", "zfs"))
-    rows = [_pool_row(pool, node) for node, pools in found.items() for pool in pools if isinstance(pool, Mapping)]
+    found = await call.inventory.from_nodes(args.node, lambda node: read_rows(call.api, "nodes", node, "disks", "zfs"))
+    rows = [_pool_row(pool, node) for node, pools in found.items() for pool in pools]
     notes = [*call.inventory.notes]
     if rows:
         notes.append("ONLINE says nothing of damaged data: proxmox_get_zfs_pool does")
@@ -74,7 +74,7 @@ async def get_zfs_pool(args: ZfsPool, call: Call) -> Answer:
     ...
     """
     node, listed = await _where(args, call)
-    pool = await call.api.get("nodes", node, "disks", "zfs", args.name)
+    pool = await read_object(call.api, "nodes", node, "disks", "zfs", args.name)
     problems = zpools.findings(pool)
     tree = zpools.devices(pool)
     record: dict[str, Any] = {"problems": problems} if problems else {}
@@ -91,8 +91,8 @@ async def get_zfs_pool(args: ZfsPool, call: Call) -> Answer:
 
 async def _where(args: ZfsPool, call: Call) -> tuple[str, Mapping[str, Any]]:
     """The node that has the pool, and the pool's entry in its list; many nodes have an rpool."""
-    found = await call.inventory.from_nodes(args.node, lambda node: call.api.get("nodes", node, "disks", "zfs"))
-    places = {node: pool for node, pools in found.items() for pool in pools if isinstance(pool, Mapping) and pool.get("name") == args.name}
+    found = await call.inventory.from_nodes(args.node, lambda node: read_rows(call.api, "nodes", node, "disks", "zfs"))
+    places = {node: pool for node, pools in found.items() for pool in pools if pool.get("name") == args.name}
     if not places:
         known = [f"{pool.get('name')} on {node}" for node, pools in found.items() for pool in pools]
         raise NotFound(f"there is no ZFS pool {args.name}; there are: {', '.join(known[:20]) or 'none'}", status=0)
