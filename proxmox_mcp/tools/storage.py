@@ -186,7 +186,7 @@ async def storage_usage_detail(args: StorageUsage, call: Call) -> Answer:
 
     42 volumes, largest first; storage=nas
     state: active
-    used_fraction: 71
+    used_fraction: 71%
     ...
     by_content:
     content volumes size

@@ -131,7 +131,7 @@ async def get_vm_status(args: VmStatus, call: Call) -> Answer:
 
     VM 101 (web) on pve1: running
     uptime: 12d4h
-    cpu: 3
+    cpu: 3%
     ...
     ha: managed, started
     agent: yes
