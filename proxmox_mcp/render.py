@@ -209,7 +209,9 @@ def _values(answer: Answer, record: Mapping[str, Any]) -> list[str]:
             out += [f"{name}:", " ".join(heads)]
             out += [" ".join(_cell(item.get(key), kinds.get(key, Kind.TEXT)) for key in heads) for item in value]
         else:
-            out.append(f"{name}: {text.clean(human(value, kinds.get(name, Kind.TEXT)), VALUE)}")
+            kind = kinds.get(name, Kind.TEXT)
+            unit = "%" if kind is Kind.PERCENT and isinstance(value, int | float) else ""
+            out.append(f"{name}: {text.clean(human(value, kind), VALUE)}{unit}")
     return out
 
 
@@ -236,10 +238,12 @@ def _picked(answer: Answer, view: View) -> Mapping[str, Any]:
     record = answer.record or {}
     if view.fields is None:
         return record
-    unknown = [name for name in view.fields if name not in record]
+    # what the columns name may be absent from this object: it is unknown then, and no error
+    known = {**record, **{column.name: None for column in answer.columns if column.name not in record}}
+    unknown = [name for name in view.fields if name not in known]
     if unknown:
-        raise _unknown_fields(unknown, list(record))
-    return {name: record[name] for name in view.fields}
+        raise _unknown_fields(unknown, list(known))
+    return {name: known[name] for name in view.fields}
 
 
 def _unknown_fields(unknown: Sequence[str], known: Sequence[str]) -> InvalidArgument:

@@ -101,7 +101,7 @@ def test_a_record_is_shown_by_kinds() -> None:
         record={"mem": 2**31, "since": 1_772_326_800, "cpu": 0.5, "name": "web", "tags": ["a", "b c"], "gone": None},
         columns=COLUMNS,
     )
-    assert render(answer, View()) == "VM 101\nmem: 2.0G\nsince: 2026-03-01 01:00Z\ncpu: 50\nname: web\ntags:\n- a\n- b c\ngone: -"
+    assert render(answer, View()) == "VM 101\nmem: 2.0G\nsince: 2026-03-01 01:00Z\ncpu: 50%\nname: web\ntags:\n- a\n- b c\ngone: -"
     assert json.loads(render(answer, View(json=True, fields=("mem",)))) == {"title": "VM 101", "mem": 2**31}
     with pytest.raises(InvalidArgument, match="unknown: x"):
         render(answer, View(fields=("x",)))
@@ -191,3 +191,10 @@ def test_a_column_that_is_a_filter_already_is_not_said_twice() -> None:
     columns = (Column("n"), Column("node"), Column("use", Kind.PERCENT, head="use%"))
     answer = Answer("things", rows=rows, columns=columns, order=("n",), filters={"node": "pve1"})
     assert render(answer, View()).splitlines() == ["2 things; node=pve1; use%=50", "n", "1", "2"]
+
+
+def test_a_field_that_this_object_does_not_have_is_unknown_and_one_that_none_has_is_an_error() -> None:
+    answer = Answer("VM 101", record={"name": "web"}, columns=(Column("lock"), Column("name")))
+    assert render(answer, View(fields=["lock", "name"])) == "VM 101\nlock: -\nname: web"
+    with pytest.raises(InvalidArgument, match="unknown: nosuch; known: name, lock"):
+        render(answer, View(fields=["nosuch"]))
