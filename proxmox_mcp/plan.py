@@ -57,6 +57,7 @@ class Answer:
     lines: tuple[str, ...] = ()  # our own words, a line each (names in them come from guests all the same: they are cleaned)
     text: str | None = None
     text_source: str = ""  # where the text comes from: "task log", "output of pve1"
+    text_limit: int = 24_000  # characters of it that are shown, head and tail
     notes: tuple[str, ...] = ()  # what is missing and why; remarks; next calls
     failed: bool = False  # shown as an isError result (a plan that stopped half-way, a command with exit status != 0)
 
