@@ -14,7 +14,7 @@ FLOORS = (
     {"errors", "text"},
     {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "limits"},
     {"arguments", "questions", "looks", "preview", "render", "http_client", "ssh", "audit"},
-    {"gates", "tasks", "inventory", "disks", "zpools", "volumes", "health"},
+    {"gates", "tasks", "inventory", "storages", "health"},
     {"limited_reads", "terminal", "far_files"},
     {"app", "host_ssh", "registry"},
     {"carry_out", "changes", "pipeline", "zfs"},

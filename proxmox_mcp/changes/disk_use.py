@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proxmox_mcp import disks, text, zpools
+from proxmox_mcp import text
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import NotFound
 from proxmox_mcp.inventory import Reader, flag, gather, number
+from proxmox_mcp.storages import disks, zpools
 
 
 @dataclass(frozen=True, slots=True)

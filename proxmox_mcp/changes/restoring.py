@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proxmox_mcp import volumes
 from proxmox_mcp.changes import guest_config, guest_snapshots, storage_fit
 from proxmox_mcp.changes.backup_archive import Archive
 from proxmox_mcp.changes.disk_size import GIB
@@ -16,6 +15,7 @@ from proxmox_mcp.changes.subject import Subject, subject
 from proxmox_mcp.errors import InvalidArgument
 from proxmox_mcp.inventory import GuestKind, flag
 from proxmox_mcp.privileges import Need
+from proxmox_mcp.storages import volumes
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from proxmox_mcp import text, volumes
+from proxmox_mcp import text
 from proxmox_mcp.changes.disk_size import GIB
 from proxmox_mcp.changes.guest_config import Volume
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import NotFound
 from proxmox_mcp.inventory import GuestKind, StorageRef, flag, number
+from proxmox_mcp.storages import volumes
 
 CONTENT = {"qemu": "images", "lxc": "rootdir"}
 _FILES = frozenset({"dir", "nfs", "cifs", "cephfs", "glusterfs"})

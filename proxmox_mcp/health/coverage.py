@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from proxmox_mcp.health.sources import DAY, Row, Seen
 from proxmox_mcp.inventory import Guest, flag, number, part
-from proxmox_mcp.volumes import Place
+from proxmox_mcp.storages.volumes import Place
 
 _SEES_STORAGES = ("Datastore.Audit", "Datastore.AllocateSpace", "Datastore.Allocate")
 RECENT = 8 * DAY  # seconds; longer where a guest's job runs more seldom than every four days

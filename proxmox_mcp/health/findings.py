@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from proxmox_mcp import disks, tasks, text, zpools
+from proxmox_mcp import tasks, text
 from proxmox_mcp.health.coverage import Coverage, Lacking, cover
 from proxmox_mcp.health.sources import DAY, Row, Seen
 from proxmox_mcp.inventory import Guest, flag, number, share, storage_state
+from proxmox_mcp.storages import disks, zpools
 
 FULL = 0.85  # of a storage
 TIGHT = 0.95  # of a node's memory

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from proxmox_mcp import disks, tasks, volumes
+from proxmox_mcp import tasks
 from proxmox_mcp.errors import AuthenticationError, ConfigError, ConnectionFailed, ProxmoxMcpError, RequestTimeout
 from proxmox_mcp.inventory import (
     Guest,
@@ -23,7 +23,8 @@ from proxmox_mcp.inventory import (
     read_object,
     read_rows,
 )
-from proxmox_mcp.volumes import Place
+from proxmox_mcp.storages import disks, volumes
+from proxmox_mcp.storages.volumes import Place
 
 _FATAL = (AuthenticationError, ConfigError, ConnectionFailed)
 

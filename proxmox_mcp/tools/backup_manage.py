@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from proxmox_mcp import volumes
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Destroying, Flag, Kind, NodeName, StorageId, Vmid, VolumeId, Waiting, plain_text
 from proxmox_mcp.changes import backup_archive, conclusions, guest_config, restoring, storage_fit
@@ -19,6 +18,7 @@ from proxmox_mcp.plan import Answer, ApiCall, Column, Plan, Risk, StepResult
 from proxmox_mcp.plan import Kind as ValueKind
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
+from proxmox_mcp.storages import volumes
 from proxmox_mcp.tasks import Upid
 
 _VARIABLE = re.compile(r"\{\{(.*?)\}\}")

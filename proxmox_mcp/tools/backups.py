@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from proxmox_mcp import volumes
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Count, Listing, NodeName, StorageId, Vmid
 from proxmox_mcp.errors import ApiError, RequestTimeout
 from proxmox_mcp.inventory import flag, number, part, read_rows
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
+from proxmox_mcp.storages import volumes
 
 
 class ListBackups(Listing):

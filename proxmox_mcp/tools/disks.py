@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from proxmox_mcp import disks
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import DiskName, Flag, Listing, NodeName, Record
 from proxmox_mcp.inventory import flag, number, read_object, word
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
+from proxmox_mcp.storages import disks
 
 
 class ListDisks(Listing):

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from proxmox_mcp import volumes
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Count, Fields, Listing, NodeName, Reading, StorageId, matching, plain_text
 from proxmox_mcp.inventory import flag, number, per_node, read_object, read_rows, share, storage_state, word
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
+from proxmox_mcp.storages import volumes
 
 
 class ListStorage(Listing):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proxmox_mcp import text, zpools
+from proxmox_mcp import text
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Listing, NodeName, Record, StorageId
 from proxmox_mcp.errors import InvalidArgument, NotFound
 from proxmox_mcp.inventory import read_object, read_rows, share
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
+from proxmox_mcp.storages import zpools
 
 
 class ListZfs(Listing):

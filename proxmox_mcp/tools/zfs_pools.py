@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proxmox_mcp import text, zpools
+from proxmox_mcp import text
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Flag, NodeName, Record
 from proxmox_mcp.changes import conclusions
 from proxmox_mcp.plan import Answer, Kind, Plan, Risk, StepResult
 from proxmox_mcp.registry import tool
+from proxmox_mcp.storages import zpools
 from proxmox_mcp.zfs import names, pool_status, tables
 from proxmox_mcp.zfs.host import SUSPENDED, Zfs, suspended
 from proxmox_mcp.zfs.pool_status import Pool, scan_of

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxmox_mcp import text, zpools
+from proxmox_mcp import text
 from proxmox_mcp.errors import Refused
 from proxmox_mcp.plan import Risk
+from proxmox_mcp.storages import zpools
 from proxmox_mcp.zfs import datasets, destroying, names, pool_status, sending, snapshots, tables, tenants
 from proxmox_mcp.zfs.datasets import Tree
 from proxmox_mcp.zfs.failures import said

@@ -9,7 +9,7 @@ import pytest
 from proxmox_mcp.health.coverage import cover
 from proxmox_mcp.health.sources import DAY, Seen
 from proxmox_mcp.inventory import Guest, Permissions, StorageRef
-from proxmox_mcp.volumes import Place
+from proxmox_mcp.storages.volumes import Place
 
 NOW = 1_800_000_000.0
 ALL = Permissions({"/": {"Datastore.Allocate": 1}})

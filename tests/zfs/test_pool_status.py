@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxmox_mcp import zpools
+from proxmox_mcp.storages import zpools
 from proxmox_mcp.zfs import pool_status
 from proxmox_mcp.zfs.pool_status import Scan, from_json, from_text, scan_of
 from tests.zfs import samples
