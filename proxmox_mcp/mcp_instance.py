@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from proxmox_mcp.arguments import schema
 from proxmox_mcp.errors import ProxmoxMcpError
 from proxmox_mcp.instructions import instructions
 from proxmox_mcp.prompts import add_prompts
-from proxmox_mcp.registry import Tool
+from proxmox_mcp.registry import Tool, all_tools
 from proxmox_mcp.resources import add_resources
 
 LONGEST_ERROR = 16_000  # characters
@@ -90,7 +91,16 @@ def reading_schema(parameters: dict[str, Any], record: Tool) -> dict[str, Any]:
 
 
 class Server(MCPServer[App]):
-    """The SDK's server, with an error for a prompt that cannot be made where the SDK has a crash."""
+    """The SDK's server, with our words for an unknown tool, and an error for a prompt that cannot be made where the SDK has a crash."""
+
+    offered: frozenset[str] = frozenset()
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        if name not in self.offered:
+            raise ToolError(_unknown(name, self.offered))
+        return await super().call_tool(name, arguments, context)
 
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[App, Any] | None = None
@@ -99,6 +109,13 @@ class Server(MCPServer[App]):
             return await super().get_prompt(name, arguments, context)
         except ValueError as exc:  # an unknown prompt, a missing argument
             raise MCPError(INVALID_PARAMS, text.clean(str(exc), 500)) from None
+
+
+def _unknown(name: str, offered: frozenset[str]) -> str:
+    if any(record.name == name for record in all_tools()):
+        return f"This server does not offer {name}: its owner chose its tools (read-only mode, toolsets, exclusions or limits)"
+    near = difflib.get_close_matches(name[:100], offered, n=1)
+    return f"Unknown tool: {secrets.mask_text(text.clean(name, 100))}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
@@ -127,6 +144,7 @@ def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
         # what a server offers is fixed when it starts; what it reads is not
         cache_hints=dict.fromkeys(("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"), hour),
     )
+    server.offered = frozenset(record.name for record in tools)
     add_resources(server, app, tools)
-    add_prompts(server, frozenset(record.name for record in tools))
+    add_prompts(server, server.offered)
     return server

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tests.cluster import hostile
 from tests.cluster.replies import Need, failure
 from tests.cluster.world import GIB, TIB, Row
 from tests.served_api import Request
@@ -90,6 +91,8 @@ class Disks:
 
     def _disk_list(self, request: Request, node: str) -> list[Row]:
         rows = self.disks(node)
+        if self.world.hostile:
+            rows = [{**row, "model": hostile.line("disk"), "vendor": hostile.line("ATA")} for row in rows]
         if request.params.get("include-partitions") == "1":
             part = {
                 "devpath": "/dev/nvme0n1p3",
@@ -111,6 +114,7 @@ class Disks:
             return {"health": disk["health"]}
         if disk["type"] != "hdd":
             text = "\nSMART/Health Information\nCritical Warning:                   0x00\nTemperature:                        38 Celsius\n"
+            text += hostile.block("SMART", huge=True) if self.world.hostile else ""
             return {"health": disk["health"], "type": "text", "text": text, "wearout": disk["wearout"]}
         names = (("  5", "Reallocated_Sector_Ct", "0"), ("  9", "Power_On_Hours", "33124"), ("194", "Temperature_Celsius", "32"))
         levels = {"value": 200, "normalized": 200, "worst": 200, "threshold": 51, "fail": "-", "flags": "PO--CK"}
@@ -139,7 +143,9 @@ class Disks:
         top = {**quiet, "leaf": 0, "name": name, "state": state, "children": [mirror]}
         found: Row = {"name": name, "state": state, "leaf": 0, "children": [top], "errors": "No known data errors"}
         found["scan"] = "scrub repaired 0B in 05:11:09 with 0 errors on Sun Nov  8 05:35:11 2026"
-        if state != "ONLINE":
+        if self.world.hostile:
+            found |= {"scan": hostile.block("scrub"), "errors": hostile.block("files"), "status": hostile.block("status", huge=True)}
+        elif state != "ONLINE":
             found |= {
                 "status": "One or more devices are faulted in response to persistent errors.",
                 "action": "Replace the faulted device.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tests.cluster import hostile
 from tests.cluster.replies import Need
 from tests.cluster.world import GIB, Row
 from tests.served_api import Reply, Request
@@ -46,7 +47,7 @@ class Nodes:
             "idle": 0,
             "loadavg": ["1.17", "1.18", "1.22"],
             "cpuinfo": {
-                "model": "AMD EPYC 7313P",
+                "model": hostile.line("AMD") if self.world.hostile else "AMD EPYC 7313P",
                 "cpus": 16,
                 "cores": 16,
                 "sockets": 1,

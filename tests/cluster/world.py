@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.cluster import hostile
+
 GIB = 1024**3
 TIB = 1024**4
 DAY = 86_400
@@ -130,15 +132,18 @@ class World:
             cpu=round(rng.random() * 0.4, 6),
             mem=0.2 + rng.random() * 0.6,
             uptime=rng.randrange(3600, 90 * DAY),
-            tags=("prod;web", "", "test")[index % 3],
+            tags=hostile.line("prod") if self.hostile else ("prod;web", "", "test")[index % 3],
             pool="prod" if index % 6 == 0 else "",
-            description="owner: ops\nsecond line \u202e" if self.hostile else "",
+            description=hostile.block("owner: ops", huge=index == 0) if self.hostile else "",
         )
         if index % 9 == 8 and kind == "qemu":
             guest.template, guest.status = True, "stopped"
+        if self.hostile:
+            guest.config = {"cipassword": hostile.SECRET_WORD, "args": hostile.line("-device"), "smbios1": hostile.line("serial=")}
         if index % 3 == 0:
+            about = hostile.block("first") if self.hostile else "first"
             guest.snapshots = [
-                {"name": "before_upgrade", "snaptime": int(self.now) - 20 * DAY, "description": "first", **self._ram(kind, 0)},
+                {"name": "before_upgrade", "snaptime": int(self.now) - 20 * DAY, "description": about, **self._ram(kind, 0)},
                 {
                     "name": "nightly",
                     "snaptime": int(self.now) - 2 * DAY,
@@ -253,7 +258,8 @@ class World:
             stamp = time.strftime("%Y_%m_%d-%H_%M_%S", time.gmtime(made))
             form = "vma.zst" if guest.kind == "qemu" else "tar.zst"
             row: Row = {"volid": f"nas:backup/vzdump-{guest.kind}-{guest.vmid}-{stamp}.{form}", "format": form, "content": "backup"}
-            row |= {"ctime": made, "size": guest.disk // 5, "vmid": guest.vmid, "subtype": guest.kind, "notes": guest.name}
+            row |= {"ctime": made, "size": guest.disk // 5, "vmid": guest.vmid, "subtype": guest.kind}
+            row["notes"] = hostile.block("backup") if self.hostile else guest.name
             self.volumes["nas", None].append({**row, **({"protected": 1} if age == 8 and index % 7 == 0 else {})})
             self._vzdump(guest, made, "OK")
         if index % 5 == 0:
@@ -286,6 +292,8 @@ class World:
         who = f"{user}!{token}" if token else user
         upid = f"UPID:{node}:{self._pid:08X}:{0x6F32D:08X}:{started:08X}:{kind}:{ident}:{who}:"
         ended = None if took is None else started + took
+        if self.hostile:
+            log = [*(log or []), *hostile.block(kind, huge=kind in ("vzdump", "aptupdate")).split("\n")]
         last = {"OK": "TASK OK"}.get(status) or (f"TASK {status}" if status.startswith("WARNINGS") else f"TASK ERROR: {status}")
         lines = [*(log or []), *([last] if ended is not None else [])] or ["no content"]
         made = Task(upid, node, kind, ident, user, token, started, ended, status, lines)
@@ -314,7 +322,8 @@ class World:
             progress = [f"INFO:  {n % 100}% ({n}.0 GiB of 400.0 GiB) in {n}s, read: 1.0 GiB/s" for n in range(396)]
             error = f"ERROR: Backup of VM {vmid} failed - job failed with err -5 - Input/output error"
             log = [f"INFO: Starting Backup of VM {vmid} (qemu)", *progress, error, "INFO: Failed at 2026-03-01 02:14:05"]
-            self.task(node, "vzdump", vmid, age=7 * 3600, took=400, status="job errors", log=log)
+            status = hostile.line("job errors") if self.hostile else "job errors"
+            self.task(node, "vzdump", vmid, age=7 * 3600, took=400, status=status, log=log)
 
     def _jobs(self) -> list[Row]:
         soon = int(self.now) + 9 * 3600

@@ -62,7 +62,10 @@ async def test_what_read_only_mode_leaves_out_cannot_be_called(tmp_path: Path, e
             assert await names(client) == ["proxmox_list_vms"]  # read-only wins over a tool that is named
             failed, text = await ask(client, "proxmox_vm_power", vmid=100, action="stop", confirm=True)
             assert failed
-            assert "proxmox_vm_power" in text
+            assert text.startswith("This server does not offer proxmox_vm_power: its owner chose its tools (read-only mode")
+            failed, text = await ask(client, "proxmox_list_vm")
+            assert failed
+            assert text == "Unknown tool: proxmox_list_vm; did you mean proxmox_list_vms?"
         assert not api.requests
 
 
