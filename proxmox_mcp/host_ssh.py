@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from proxmox_mcp import preview, secrets, text
-from proxmox_mcp.config import Settings
+from proxmox_mcp.config import Settings, require_ssh
 from proxmox_mcp.errors import AuditError, ConfigError, InvalidArgument, Refused
 from proxmox_mcp.plan import HostCommand, HostTarget
 from proxmox_mcp.ssh_targets import SshTarget, parse_endpoint, parse_known_hosts, parse_nodes, read_vm_hosts
@@ -47,8 +47,9 @@ class Door:
         """The node of this name, or the configured SSH host when None.
 
         Raises Refused when no SSH target is configured for it or the machine at that address calls itself otherwise, ConfigError when
-        SSH is not configured at all.
+        SSH is not configured at all, or wrongly.
         """
+        require_ssh(self._settings)
         mapped = parse_nodes(self._settings.ssh_nodes)
         if name is not None and name in mapped:
             target = mapped[name].on(default_target(self._settings), label=f"node {name}")
@@ -94,7 +95,8 @@ class Door:
         return outcome
 
     def guest(self, alias: str) -> SshTarget:
-        """A registered guest. Raises InvalidArgument with the known aliases, or with what is wrong with this entry."""
+        """A registered guest. Raises InvalidArgument with the known aliases or what is wrong with this entry, ConfigError as `node`."""
+        require_ssh(self._settings)
         targets, problems = registered_guests(self._settings)
         if alias in targets:
             if targets[alias].known_hosts == "ignore":

@@ -15,11 +15,14 @@ from typing import Any
 import anyio
 import pytest
 
-from proxmox_mcp import demo
+from proxmox_mcp import demo, pipeline
+from proxmox_mcp.app import App
 from proxmox_mcp.config import Settings
 from proxmox_mcp.demo import history, world
 from proxmox_mcp.errors import ApiError, ConfigError, NodeUnreachable, TokenNotAllowed
 from proxmox_mcp.http_client import HttpClient
+from proxmox_mcp.registry import all_tools
+from tests.piped import FakePerson
 
 pytestmark = pytest.mark.anyio
 ONLINE = [node.name for node in world.NODES if node.online]
@@ -288,6 +291,23 @@ def test_the_settings_of_the_demo_reach_nothing_real(cluster: demo.Demo, tmp_pat
     assert made.read_only
     assert made.audit_dir == tmp_path / "demo"
     assert "5ecret" not in (made.token_value, made.ssh_password)
+
+
+async def test_the_demo_logs_in_nowhere(settings: Settings) -> None:
+    """Its API is on this machine, which is nobody's node."""
+    tools = {tool.name: tool for tool in all_tools()}
+    calls: dict[str, dict[str, Any]] = {
+        "host_exec": {"command": "true", "confirm": True},
+        "host_read_exec": {"command": "uptime"},
+        "zfs_list_datasets": {},
+        "lxc_exec": {"vmid": 200, "command": "true", "confirm": True},
+    }
+    app = App(settings)
+    for name, arguments in calls.items():
+        with pytest.raises(ConfigError, match="none of them has a shell"):
+            await pipeline.run(tools[f"proxmox_{name}"], arguments, app, FakePerson())
+    assert "ssh" not in app.__dict__
+    await app.close()
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,6 +114,8 @@ def settings_for(demo: Demo, given: Settings) -> Settings:
         token_value=demo.secret,
         tls_fingerprint=demo.fingerprint,
         audit_dir=App(given).audit_dir / "demo",
+        # without this its API's address, this machine, would be taken for the node to log in to
+        ssh_problems=("The machines of the demo cluster are made up: none of them has a shell.",),
         **{name: getattr(given, name) for name in kept},
     )
 

@@ -50,8 +50,8 @@ async def vm_list_hosts(args: VmListHosts, call: Call) -> Answer:
     rows += [{"alias": alias, "problem": problem} for alias, problem in problems.items() if alias not in targets]
     columns = [Column("alias"), Column("address"), Column("host_key"), Column("description")]
     columns += [Column("problem", default=bool(problems)), Column("jump", default=False)]
-    notes = () if rows else (f"no guest is registered; add entries to {guests_file(call.settings)}",)
-    return Answer("SSH guests", rows=rows, columns=tuple(columns), order=("alias",), notes=notes)
+    none = () if rows else (f"no guest is registered; add entries to {guests_file(call.settings)}",)
+    return Answer("SSH guests", rows=rows, columns=tuple(columns), order=("alias",), notes=(*call.settings.ssh_problems, *none))
 
 
 class VmExec(Destroying):

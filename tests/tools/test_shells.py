@@ -320,3 +320,20 @@ async def test_without_ssh_settings_the_variables_are_named(tmp_path: Path, monk
     async with shells(tmp_path, monkeypatch, ssh_host="", members=()) as here:
         with pytest.raises(ConfigError, match="PROXMOX_SSH_HOST"):
             await here.run("host_exec", command="uptime", confirm=True)
+
+
+async def test_a_wrong_ssh_setting_is_named_instead_of_going_on_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = "PROXMOX_SSH_KEY_PATH=/none: no such file."
+    async with shells(tmp_path, monkeypatch, ssh_problems=(problem,)) as here:
+        for tool, arguments in (
+            ("host_read_exec", {"command": "uptime"}),
+            ("host_exec", {"command": "uptime", "confirm": True}),
+            ("vm_exec", {"alias": "web", "command": "uptime", "confirm": True}),
+            ("vm_read_file", {"alias": "web", "path": "/etc/os-release"}),
+            ("lxc_exec", {"vmid": 205, "command": "uptime", "confirm": True}),
+            ("zfs_pool_status", {}),
+        ):
+            with pytest.raises(ConfigError, match="no such file"):
+                await here.run(tool, **arguments)
+        assert here.sshd.connections == 0
+        assert problem in (await here.run("vm_list_hosts")).text
