@@ -10,11 +10,12 @@ from urllib.parse import quote
 from proxmox_mcp import secrets, text
 from proxmox_mcp.plan import ApiCall, HostTarget, Plan, Risk, Step
 
-LONGEST = 1_000  # characters of one step
+LONGEST = 1_000  # characters of one step among many
+ROOM = 20_000  # characters of all steps: a shell command of any length is seen whole by the one who approves it
 MOST = 40  # steps shown one by one
 
 
-def step_line(step: Step) -> str:
+def step_line(step: Step, longest: int = LONGEST) -> str:
     """One step on one line: `POST /nodes/pve1/qemu/101/status/stop timeout=60`, `on node pve1: zfs destroy tank/x`."""
     if isinstance(step, ApiCall):
         path = "/".join(quote(str(part), safe=":@!") for part in step.path)
@@ -24,7 +25,12 @@ def step_line(step: Step) -> str:
         line = f"on {where(step.target)}: {shlex.join(secrets.mask_argv(step.argv))}"
         if step.stdin is not None:
             line += f" < {len(step.stdin)} bytes"
-    return text.clean(secrets.mask_text(line), LONGEST)
+    return one_line(line, longest)
+
+
+def one_line(words: str, longest: int) -> str:
+    """Masked, and on one line that shows where it had others: to a shell a line break is not a blank."""
+    return text.clean(secrets.mask_text(words).replace("\n", "⏎"), longest)
 
 
 def given(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,9 +48,10 @@ def where(target: HostTarget) -> str:
 
 def steps(plan: Plan) -> list[str]:
     """The numbered steps, a line each."""
-    lines = [f"{number}. {step_line(step)}" for number, step in enumerate(plan.steps[:MOST], 1)]
+    longest = max(LONGEST, ROOM // max(1, len(plan.steps)))
+    lines = [f"{number}. {step_line(step, longest)}" for number, step in enumerate(plan.steps[:MOST], 1)]
     if len(plan.steps) > MOST:
-        lines.append(f"... and {len(plan.steps) - MOST} more steps of the same kind")
+        lines.append(f"... and {len(plan.steps) - MOST} more steps")
     return lines
 
 

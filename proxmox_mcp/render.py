@@ -26,6 +26,7 @@ from proxmox_mcp.plan import Answer, Column, Kind
 PAGE_TOKENS = 8_000
 CELL = 120  # characters of one cell in a list
 VALUE = 2_000  # characters of one value of a record
+LINE = 21_000  # characters of one of our own lines: a step of a plan may be a long command
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _text_list(
     said = [head, *(f"{name}={_inline(value)}" for name, value in answer.filters.items() if value is not None)]
     heads = {column.name: column.head or column.name for column in answer.columns}
     said += [f"{heads[name]}={value}" for name, value in constant.items() if answer.filters.get(name) is None]
-    out = ["; ".join(said), *(text.clean(line, VALUE) for line in answer.lines), *_values(answer, answer.record or {})]
+    out = ["; ".join(said), *(text.clean(line, LINE) for line in answer.lines), *_values(answer, answer.record or {})]
     if lines:
         out.append(" ".join(column.head or column.name for column in columns))
         out += lines
@@ -117,7 +118,7 @@ def _json_list(answer: Answer, lines: Sequence[str], start: int, total: int, mor
     if start:
         head["offset"] = start
     if answer.lines:
-        head["lines"] = [text.clean(line, VALUE) for line in answer.lines]
+        head["lines"] = [text.clean(line, LINE) for line in answer.lines]
     head |= _plain(answer.record or {})
     tail: dict[str, Any] = {}
     if more:
@@ -188,7 +189,7 @@ def human(value: Any, kind: Kind) -> str:
 
 
 def _record(answer: Answer, view: View) -> str:
-    out = [text.clean(answer.title, VALUE), *(text.clean(line, VALUE) for line in answer.lines), *_values(answer, _picked(answer, view))]
+    out = [text.clean(answer.title, VALUE), *(text.clean(line, LINE) for line in answer.lines), *_values(answer, _picked(answer, view))]
     if answer.text is not None:
         out.append(fence(answer.text, answer.text_source, answer.text_limit))
     out += [f"note: {_note(note)}" for note in answer.notes]
@@ -224,7 +225,7 @@ def fence(block: str, source: str, most: int = 24_000) -> str:
 def _envelope(answer: Answer, view: View) -> dict[str, Any]:
     out: dict[str, Any] = {"title": text.clean(answer.title, VALUE)}
     if answer.lines:
-        out["lines"] = [text.clean(line, VALUE) for line in answer.lines]
+        out["lines"] = [text.clean(line, LINE) for line in answer.lines]
     out |= _plain(_picked(answer, view))
     if answer.text is not None:
         out["text"] = text.clean_block(answer.text, answer.text_limit)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from proxmox_mcp import secrets, text
 from proxmox_mcp.plan import Answer, HostCommand, HostTarget, Plan, Risk, StepResult
-from proxmox_mcp.preview import where
+from proxmox_mcp.preview import one_line, where
 
 if TYPE_CHECKING:
     from proxmox_mcp.ssh import Outcome
@@ -71,11 +70,12 @@ def shell_plan(target: HostTarget, line: str, *, timeout: float, shell: Sequence
 
     safe = harmless(line)
     return Plan(
-        summary=f"run on {place}: {text.clean(secrets.mask_text(line), 1_500)}",
+        summary=f"run on {place}: {one_line(line, 200)}",
         steps=(HostCommand(target, (*shell, ShellText(line)), timeout=timeout, ok=ANY_STATUS),),
         risk=Risk.CHANGE if safe else Risk.DATA_LOSS,
         targets=targets(target),
-        notes=() if safe else ("a full shell can do anything: it counts as data loss unless each command is known to be harmless",),
+        doubts=("what the command itself does: nothing of it was tried",),
+        otherwise=() if safe else ("a full shell can do anything: it counts as data loss unless each command is known to be harmless",),
         conclude=conclude,
     )
 

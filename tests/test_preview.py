@@ -1,0 +1,45 @@
+"""A plan in words: what a person is asked is what will run, whole."""
+
+from __future__ import annotations
+
+from proxmox_mcp import preview
+from proxmox_mcp.plan import Answer, ApiCall, HostCommand, HostTarget, Plan, Risk
+from proxmox_mcp.render import View, render
+from proxmox_mcp.terminal import shell_plan
+
+NODE = HostTarget(node="pve1")
+
+
+def test_a_line_break_in_a_command_is_seen() -> None:
+    plan = shell_plan(NODE, "echo harmless\nrm -rf /srv/x", timeout=60)
+    for words in (preview.question(plan), "\n".join(preview.preview(plan)), plan.summary):
+        assert "echo harmless⏎rm -rf /srv/x" in words
+        assert "echo harmless rm" not in words
+
+
+def test_the_longest_command_is_shown_to_its_end() -> None:
+    line = f"echo {'x' * 16_000}; rm -rf /srv/x"
+    plan = shell_plan(NODE, line, timeout=60)
+    assert "; rm -rf /srv/x" in preview.question(plan)
+    assert "; rm -rf /srv/x" in render(Answer("Dry run, nothing was changed.", lines=tuple(preview.preview(plan))), View())
+    assert len(plan.summary) < 300
+
+
+def test_many_steps_share_the_room() -> None:
+    steps = tuple(HostCommand(NODE, ("zfs", "destroy", f"tank/a@{'s' * 3_000}{n}")) for n in range(50))
+    shown = preview.steps(Plan("destroy", steps, Risk.DATA_LOSS, ("node pve1",)))
+    assert shown[0].startswith("1. on node pve1: zfs destroy tank/a@sss")
+    assert shown[0].endswith("…(+2034)")
+    assert shown[-1] == "... and 10 more steps"
+    assert sum(map(len, shown)) < 45_000
+
+
+def test_a_shell_line_is_not_said_to_work() -> None:
+    told = preview.preview(shell_plan(NODE, "make -C /root/thing install", timeout=60))
+    assert "not checked: what the command itself does: nothing of it was tried" in told
+    assert told[-1] == "Nothing found that stands in the way."
+
+
+def test_several_lines_of_a_parameter_are_seen() -> None:
+    step = ApiCall("POST", ("nodes", "pve1", "qemu", 101, "snapshot"), {"snapname": "s1", "description": "first\nsecond"})
+    assert preview.step_line(step) == "POST /nodes/pve1/qemu/101/snapshot snapname=s1 description='first⏎second'"
