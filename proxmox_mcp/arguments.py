@@ -169,12 +169,14 @@ def parse(model: type[Arguments], raw: Mapping[str, Any]) -> Arguments:
         return model.model_validate(given)
     except ValidationError as exc:
         faults = exc.errors(include_url=False, include_input=False, include_context=False)
-    texts, names = [], []
+    found: dict[str, list[str]] = {}
     for fault in faults:
         name = ".".join(str(part)[:64] for part in fault["loc"]) or "arguments"
-        names.append(name)
-        texts.append(f"{name}: {_words(fault['type'], fault['msg'], name, model)}")
-    raise InvalidArgument(", ".join(dict.fromkeys(names)), "; ".join(texts))
+        found.setdefault(name, []).append(_words(fault["type"], fault["msg"], name, model))
+    if len(found) == 1:
+        ((name, words),) = found.items()
+        raise InvalidArgument(name, "; ".join(words))
+    raise InvalidArgument(", ".join(found), "; ".join(f"{name}: {'; '.join(words)}" for name, words in found.items()))
 
 
 def _words(kind: str, message: str, name: str, model: type[Arguments]) -> str:

@@ -60,11 +60,12 @@ class ConfigError(ProxmoxMcpError):
 
 
 class InvalidArgument(ProxmoxMcpError):
-    """An argument broke a rule; `argument` names it."""
+    """An argument broke a rule; `argument` names it, several with commas, or "arguments" where they do not fit together."""
 
     def __init__(self, argument: str, what: str, *, hint: str = "") -> None:
         self.argument = argument
-        super().__init__(f"Invalid argument {argument}: {what}" if argument else f"Invalid arguments: {what}", hint=hint)
+        one = argument not in ("", "arguments") and "," not in argument
+        super().__init__(f"Invalid argument {argument}: {what}" if one else f"Invalid arguments: {what}", hint=hint)
 
 
 class Refused(ProxmoxMcpError):

@@ -83,6 +83,20 @@ def test_every_fault_is_named_at_once() -> None:
     assert "../x" not in str(refused.value)
 
 
+def test_a_fault_is_told_in_one_sentence() -> None:
+    from proxmox_mcp.tools.vm_power import ResizeVm
+
+    for given, told in (
+        ({"vmid": 7, "cores": 2}, "Invalid argument vmid: must be between 100 and 999999999"),
+        ({"cores": 2}, "Invalid argument vmid: is required"),
+        ({"vmid": 101}, "Invalid arguments: give memory_mb, cores or both"),
+        ({"cores": "x"}, "Invalid arguments: vmid: is required; cores: should be a valid integer"),
+    ):
+        with pytest.raises(InvalidArgument) as refused:
+            parse(ResizeVm, given)
+        assert str(refused.value).startswith(told)
+
+
 def test_arrays_and_objects_sent_as_json_text_are_accepted() -> None:
     assert parse(Guests, {"fields": '["vmid","name"]'}).fields == ["vmid", "name"]  # type: ignore[attr-defined]
     assert parse(Wipe, {"storage": "nas", "properties": '{"a":"b"}'}).properties == {"a": "b"}  # type: ignore[attr-defined]
