@@ -22,8 +22,8 @@ class Disks:
 
         self.api.get_node("/disks/list", self._disk_list, root)
         self.api.get_node("/disks/smart", self._smart, root)
-        self.api.get_node("/disks/lvm", lambda r, n: {"leaf": 0, "children": [_volume_group()]}, root)
-        self.api.get_node("/disks/lvmthin", lambda r, n: [_thin_pool()], root)
+        self.api.get_node("/disks/lvm", lambda r, n: {"leaf": 0, "children": [volume_group()]}, root)
+        self.api.get_node("/disks/lvmthin", lambda r, n: [thin_pool()], root)
         self.api.get_node("/disks/zfs", lambda r, n: [self._pool(name, n) for name in self._pools(n)], root)
         self.api.get_node("/disks/zfs/{name}", self._pool_detail, root)
         self.api.get_node("/disks/directory", lambda r, n: [], root)
@@ -153,11 +153,11 @@ class Disks:
         return found
 
 
-def _volume_group() -> Row:
+def volume_group() -> Row:
     physical = {"name": "/dev/nvme0n1p3", "size": TIB - 2 * GIB, "free": 16 * GIB, "leaf": 1}
     return {"name": "pve", "size": TIB - 2 * GIB, "free": 16 * GIB, "lvcount": 3, "leaf": 0, "children": [physical]}
 
 
-def _thin_pool() -> Row:
+def thin_pool() -> Row:
     sizes = {"lv_size": 800 * GIB, "used": 400 * GIB, "metadata_size": 8 * GIB, "metadata_used": 200 * 1024**2}
     return {"lv": "data", "vg": "pve", **sizes, "lv_state": "a", "lv_type": "t", "ctime": "1796091580"}

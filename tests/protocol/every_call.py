@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from proxmox_mcp import registry
-from tests.cluster import ServedCluster, hostile, served_cluster
+from tests.cluster import ServedCluster, disks, hostile, served_cluster
+from tests.cluster.world import GIB
 from tests.protocol.node_shell import PASSWORD, NodeShell, node_shell
 from tests.served_api import SECRET, environment
 from tests.zfs.node import Node
@@ -38,10 +39,9 @@ class Rig:
     upid: str
     send_dir: Path
 
-    @property
-    def archive(self) -> str:
-        """A backup of the stopped VM 104."""
-        return next(str(row["volid"]) for row in self.api.world.volumes["nas", None] if row.get("vmid") == 104)
+    def archive_of(self, vmid: int) -> str:
+        """A backup of this guest."""
+        return next(str(row["volid"]) for row in self.api.world.volumes["nas", None] if row.get("vmid") == vmid)
 
     def reads(self) -> list[Call]:
         """Every reading tool and action; those that can, once more as JSON."""
@@ -117,6 +117,9 @@ class Rig:
             ("vm_power", {"vmid": 100, "action": "shutdown", "timeout": 30}),
             ("vm_power", {"vmid": 103, "action": "reboot", "vm_type": "lxc"}),
             ("vm_power", {"vmid": 104, "action": "start"}),
+            ("vm_power", {"vmid": 111, "action": "start"}),
+            ("vm_power", {"vmid": 107, "action": "shutdown", "timeout": 30}),
+            ("vm_power", {"vmid": 103, "action": "stop"}),
             ("resize_vm", {"vmid": 104, "memory_mb": 4096, "cores": 4, "node": "pve2", "vm_type": "qemu"}),
             ("resize_vm", {"vmid": 103, "memory_mb": 1024, "cores": 2}),
             ("snapshot", {"vmid": 100, "action": "create", "snapname": "s1", "description": "first line\nsecond", "vmstate": True}),
@@ -130,9 +133,10 @@ class Rig:
             ("create_backup", {"vmid": 103, "storage": "nas", "mode": "stop", "compress": "none", "prune": True, "node": "pve1"}),
             (
                 "restore_backup",
-                {"vmid": 104, "archive": self.archive, "vm_type": "qemu", "storage": "local-lvm", "force": True, "node": "pve2"},
+                {"vmid": 104, "archive": self.archive_of(104), "vm_type": "qemu", "storage": "local-lvm", "force": True, "node": "pve2"},
             ),
-            ("restore_backup", {"vmid": 310, "archive": self.archive, "unique": True, "start_after_restore": True, "node": "pve1"}),
+            ("restore_backup", {"vmid": 311, "archive": self.archive_of(103), "vm_type": "lxc", "storage": "local-lvm", "node": "pve1"}),
+            ("restore_backup", {"vmid": 310, "archive": self.archive_of(104), "unique": True, "start_after_restore": True, "node": "pve1"}),
             (
                 "create_vm",
                 {
@@ -192,12 +196,15 @@ class Rig:
                 "storage_config",
                 {"action": "add_zfs", "storage": "bulk", "pool": "tank/bulk", "content": "images,rootdir", "sparse": True, "nodes": "pve3"},
             ),
+            ("move_disk", {"vmid": 111, "disk": "rootfs", "target_storage": "fast", "vm_type": "lxc"}),
             ("storage_config", {"action": "add_dir", "storage": "dump", "path": "/srv/dump", "content": "backup", "nodes": "pve1,pve2"}),
             ("storage_config", {"action": "remove", "storage": "oldnas"}),
             ("disk_prepare", {"action": "init_gpt", "disk": "/dev/sdc", "node": "pve1", "uuid": "1b6adfab-a1e5-4627-a32a-6b2548fe0df3"}),
             ("disk_prepare", {"action": "wipe", "disk": "sdc", "node": "pve1", "via": "ssh"}),
             ("lvm_manage", {"action": "create_vg", "name": "vg1", "device": "/dev/sdc", "node": "pve1", "add_storage": False}),
             ("lvm_manage", {"action": "create_thin", "name": "thin1", "device": "/dev/sdc", "node": "pve2"}),
+            ("lvm_manage", {"action": "destroy_vg", "name": "spare", "node": "pve2", "cleanup_disks": True}),
+            ("lvm_manage", {"action": "destroy_thin", "name": "idle", "volume_group": "spare", "node": "pve3", "cleanup_config": False}),
             ("lvm_manage", {"action": "destroy_vg", "name": "pve", "node": "pve1", "cleanup_disks": True, "cleanup_config": True}),
             ("lvm_manage", {"action": "destroy_thin", "name": "data", "volume_group": "pve", "node": "pve1"}),
             (
@@ -252,7 +259,7 @@ def _knows(name: str, argument: str) -> bool:
 
 
 @contextmanager
-def rig(tmp_path: Path, *, hostile_texts: bool) -> Iterator[Rig]:
+def rig(tmp_path: Path, *, hostile_texts: bool, version: str = "9.2.11") -> Iterator[Rig]:
     """A cluster of three nodes with troubles; pve1 has a shell with ZFS, a registered guest and a container that answer in it."""
     said = hostile.block("log", huge=True) if hostile_texts else "one line\nanother line\n"
     file = tmp_path / "said.txt"
@@ -266,9 +273,14 @@ def rig(tmp_path: Path, *, hostile_texts: bool) -> Iterator[Rig]:
     node = Node.sample()
     if hostile_texts:
         _speaks(node, said)
-    with served_cluster(troubles=True, hostile=hostile_texts) as api, node_shell(tmp_path, node=node, programs=programs) as shell:
+    with (
+        served_cluster(troubles=True, hostile=hostile_texts, version=version) as api,
+        node_shell(tmp_path, node=node, programs=programs) as shell,
+    ):
         if hostile_texts:
             api.changes_log = said.split("\n")
+        _spare(api)
+        api.world.guests[111].status = "stopped"
         upid = next(task.upid for task in api.world.tasks.values() if task.type == "vzdump" and task.node == "pve1")
         guest = {"host": "127.0.0.1", "port": shell.port, "user": "root", "password": PASSWORD, "known_hosts": str(shell.known_hosts)}
         hosts = tmp_path / "vm_ssh_hosts.json"
@@ -288,3 +300,11 @@ def _speaks(node: Node, said: str) -> None:
     node.datasets["tank/data"]["local"]["org.lab:note"] = said.partition("\n")[0].replace("\t", " ")
     words = f"status: {said[:5_000]}\n  scan: none requested\nconfig:\n\nerrors: {said[:2_000]}"
     node.pools["tank"]["status"] = f"  pool: tank\n state: ONLINE\n{words}\n"
+
+
+def _spare(api: ServedCluster) -> None:
+    """A volume group and a thin pool that nobody uses, besides those of the cluster."""
+    group = {"name": "spare", "size": GIB, "free": GIB, "lvcount": 0, "leaf": 0, "children": [{"name": "/dev/sdd", "size": GIB, "leaf": 1}]}
+    thin = {"lv": "idle", "vg": "spare", "lv_size": GIB, "used": 0, "metadata_size": 4_000_000, "metadata_used": 0, "lv_type": "t"}
+    api.on("GET", "/nodes/{node}/disks/lvm", {"leaf": 0, "children": [disks.volume_group(), group]})
+    api.on("GET", "/nodes/{node}/disks/lvmthin", [disks.thin_pool(), thin])

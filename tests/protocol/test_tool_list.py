@@ -51,7 +51,7 @@ SELF_EVIDENT = words(
     "mode compress notes protected start start_after_restore disk_storage disk_gb cores sockets memory_mb swap_mb ostype bridge hostname",
     "gateway password ssh_public_key unprivileged nesting target_storage target_node content top_n lines max_chars max_bytes",
     "include_partitions healthonly include_snapshots property value dataset snapname pool devices raidlevel ashift compression add_storage",
-    "cleanup_config recursive stop verbose which via format sparse contains max_delete min_age_minutes target_file target_dataset",
+    "parents cleanup_config recursive stop verbose which via format sparse contains max_delete min_age_minutes target_file target_dataset",
 )
 
 
