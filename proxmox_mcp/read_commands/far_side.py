@@ -29,50 +29,62 @@ ENVIRONMENT = (
 )
 
 
-def _case(patterns: tuple[str, ...]) -> str:
-    return "|".join(patterns)
-
-
 def _kinds(kinds: frozenset[Kind]) -> str:
     return "|".join(sorted(kinds))
 
 
-def _find(patterns: tuple[str, ...]) -> str:
-    return " -o ".join(f"-path '{pattern}'" for pattern in patterns)
-
-
-# Written for dash and busybox ash. `-ef` tells a magic link of /proc (another mount namespace) from what its text says. A link swapped
-# between check and use is not seen: whoever can do that on the node needs no help from here.
-_NO = f"""
-no() {{
-  printf '{REFUSAL}%s: %s\\n' "$(printf %s "$1" | tr -c '[:print:]' '?')" "$2" >&2
-  exit {REFUSED}
-}}
-"""
-JUDGE = f"""
-listed() {{
-  case $1 in {_case(paths.UNLISTED)}) return 1;; esac
-  case $1 in {_case(paths.LISTED)}) return 0;; esac
-  return 1
-}}
+_TABLES = "".join(
+    f"{name}='{' '.join(patterns)}'\n"
+    for name, patterns in (
+        ("SECRET", paths.SECRET),
+        ("PRIVATE", paths.PRIVATE),
+        ("PUBLIC", paths.PUBLIC),
+        ("CONTENT", paths.CONTENT),
+        ("LISTED", paths.LISTED),
+        ("UNLISTED", paths.UNLISTED),
+    )
+)
+# Written for dash and busybox ash. `judge KIND PATH GIVEN` is paths.judge; a path of /sys is listed as it was given, for its links lead
+# through /sys/devices.
+JUDGE = f"""set -f
+{_TABLES}
+hit() {{ for pattern in $2; do case $1 in $pattern) return 0;; esac; done; return 1; }}
+listed() {{ ! hit "$1" "$UNLISTED" && hit "$1" "$LISTED"; }}
 judge() {{
-  case $2 in {_case(paths.SECRET)}) no "$2" 'holds secrets, or opening it has effects';; esac
+  if hit "$2" "$SECRET"; then no "$2" 'holds secrets, or opening it has effects'; fi
   case $1 in {Kind.DEVICE}) return;; esac
-  case $2 in {_case(paths.PUBLIC)}) ;; {_case(paths.PRIVATE)}) no "$2" 'looks like a private key or a credential';; esac
-  case $1 in {_kinds(paths.SHOWS_CONTENT)}) case $2 in {_case(paths.CONTENT)}) no "$2" "holds a guest's data";; esac;; esac
-  case $1 in {_kinds(paths.OPENS)}) case $2 in
+  if hit "$2" "$PRIVATE" && ! hit "$2" "$PUBLIC"; then no "$2" 'looks like a private key or a credential'; fi
+  case $1 in {_kinds(paths.SHOWS_CONTENT)}) if hit "$2" "$CONTENT"; then no "$2" "holds a guest's data"; fi;; esac
+  case $1 in {Kind.TREE}|{Kind.META}) return;; esac
+  case $2 in
     {paths.DEV}|{paths.DEV}/*) no "$2" 'is a device';;
     {paths.PROC}|{paths.PROC}/*) [ "$1" != {Kind.GREP} ] && listed "$2" || no "$2" 'is not a listed file of /proc';;
     {paths.SYS}|{paths.SYS}/*) [ "$1" != {Kind.GREP} ] && case $3 in
-      {paths.SYS}/*) listed "$3" && case $2 in {_case(paths.UNLISTED)}) false;; esac;;
-      *) listed "$2";; esac || no "$2" 'is not a listed file of /sys';;
-  esac;; esac
+      {paths.SYS}/*) listed "$3" && ! hit "$2" "$UNLISTED";; *) listed "$2";; esac || no "$2" 'is not a listed file of /sys';;
+  esac
 }}
 """
-SCRIPT = (
-    _NO
-    + JUDGE
-    + f"""
+# `-ef` tells a magic link of /proc (another mount namespace) from what its text says. A link swapped between check and use is not seen:
+# whoever can do that on the node needs no help from here.
+SCRIPT = f"""no() {{
+  printf '{REFUSAL}%s: %s\\n' "$(printf %s "$1" | tr -c '[:print:]' '?')" "$2" >&2
+  exit {REFUSED}
+}}
+{JUDGE}
+paths() {{ tests=; for pattern in $1; do tests="$tests${{tests:+ -o}} -path $pattern"; done; }}
+within() {{
+  paths "$SECRET"
+  if [ "$1" = {Kind.GREP} ]; then
+    secret=$tests
+    paths "$CONTENT"
+    content=$tests
+    paths "$PRIVATE"
+    private=$tests
+    paths "$PUBLIC"
+    tests="$secret -o $content -o ( $private ) ! ( $tests )"
+  fi
+  find "$2" '(' $tests ')' -print 2>/dev/null | head -n 1
+}}
 nl='
 '
 while [ "$1" != -- ]; do
@@ -86,18 +98,13 @@ while [ "$1" != -- ]; do
   [ -n "$real" ] || no "$path" 'cannot be resolved'
   case $real in {paths.PROC}/*) ;; *) [ "$path" -ef "$real" ] || no "$path" 'leads elsewhere';; esac
   case $kind in
-    {_kinds(frozenset({Kind.FILE, Kind.SUM}))}) [ -f "$path" ] || no "$path" 'is not a regular file';;
-    {Kind.DEVICE}) [ -b "$path" ] || {{ [ -c "$path" ] && case $real in
-      /dev/nvme[0-9]*|/dev/ng[0-9]*|/dev/sg[0-9]*) ;; *) false;; esac; }} || no "$path" 'is not a disk';;
-    {_kinds(paths.RECURSIVE)}) [ -f "$path" ] || [ -d "$path" ] || no "$path" 'is neither a directory nor a regular file';;
+    {Kind.FILE}|{Kind.SUM}) [ -f "$path" ] || no "$path" 'is not a regular file';;
+    {Kind.DEVICE}) [ -b "$path" ] || {{ [ -c "$path" ] && hit "$real" '/dev/nvme[0-9]* /dev/ng[0-9]* /dev/sg[0-9]*'; }} ||
+      no "$path" 'is not a disk';;
+    {_kinds(paths.RECURSIVE)}) [ -f "$path" ] || [ -d "$path" ] || no "$path" 'is neither a directory nor a regular file'
+      found=$(within "$kind" "$real")
+      [ -z "$found" ] || no "$path" "contains $(printf %s "$found" | tr -c '[:print:]' '?')";;
   esac
-  case $kind in
-    {Kind.TREE}) found=$(find "$real" \\( {_find(paths.SECRET)} \\) -print 2>/dev/null | head -n 1);;
-    {Kind.GREP}) found=$(find "$real" \\( {_find(paths.SECRET)} -o {_find(paths.CONTENT)} -o \\( {_find(paths.PRIVATE)} \\) \\
-      ! \\( {_find(paths.PUBLIC)} \\) \\) -print 2>/dev/null | head -n 1);;
-    *) found=;;
-  esac
-  [ -z "$found" ] || no "$path" "contains $(printf %s "$found" | tr -c '[:print:]' '?')"
 done
 program=$2
 shift 2
@@ -106,7 +113,6 @@ shift 2
 done
 exec "$program" "$@" </dev/null
 """
-)
 
 
 def wrap(command: ReadCommand, *, timeout: float = 30.0) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ _PVESH = (
     " --cf=AVERAGE|MAX --disk=DEVICE --healthonly[=BOOL]? --skipsmart[=BOOL]? --include-partitions[=BOOL]? --feature=snapshot|clone|copy"
     " --guest=VMID --max=SMALL --verbose[=BOOL]?"
 )
-_CEPH = "-f,--format=plain|json|json-pretty|xml|xml-pretty"
+_CEPH = "-f,--format=plain|json|json-pretty|xml|xml-pretty --connect-timeout=SMALL"
 _CEPH_WHY = "no -w: it never ends; no auth, config-key and config: they show keys"
 _NODE_LIST = f"--enabled[=BOOL]? --target=NAME --content=LIST --format[=BOOL]? --storage=STORAGE {_OUT}"
 

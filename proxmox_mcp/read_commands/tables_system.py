@@ -39,7 +39,7 @@ ROWS = (
         " --since=DATE --until=DATE --time-format=ctime|reltime|delta|notime|iso|raw -V,--version",
         why="no -c, -C, -D, -E, -n: they change the log; no -w, -W: they never end; no -F, -K: any file",
     ),
-    Row("/usr/bin/sensors", "NAME*", "-A,--no-adapter -u -j -f,--fahrenheit -v,--version", why="no -s: it sets; no -c: any file"),
+    Row("/usr/bin/sensors", "GLOB*", "-A,--no-adapter -u -j -f,--fahrenheit -v,--version", why="no -s: it sets; no -c: any file"),
     Row(
         "/usr/bin/lscpu",
         "",

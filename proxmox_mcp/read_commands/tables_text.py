@@ -12,7 +12,11 @@ _GREP = (
     " -A,--after-context=SMALL -B,--before-context=SMALL -C,--context=SMALL -m,--max-count=SMALL -#=SMALL"
     " --include=GLOB --exclude=GLOB --exclude-dir=GLOB"
 )
-_ZGREP = "-i -v -w -x -c -l -n -H -h -o -q -s -a -E -F -G -A=SMALL -B=SMALL -C=SMALL -m=SMALL"
+_ZGREP = (
+    "-i,--ignore-case -v,--invert-match -w,--word-regexp -x,--line-regexp -c,--count -l,--files-with-matches -n,--line-number"
+    " -H,--with-filename -h,--no-filename -o,--only-matching -q,--quiet,--silent -s,--no-messages -a,--text -E,--extended-regexp"
+    " -F,--fixed-strings -G,--basic-regexp -A=SMALL -B=SMALL -C=SMALL -m=SMALL"
+)
 _LS = (
     "-a,--all -A,--almost-all --author -b,--escape -B,--ignore-backups -c -C -d,--directory -f -F --classify[=auto|always|never]"
     " --file-type"
@@ -48,7 +52,7 @@ ROWS = (
     Row("/usr/bin/egrep", "PATTERN FILE+", _GREP),
     Row("/usr/bin/fgrep", "PATTERN FILE+", _GREP),
     Row("/usr/bin/zgrep", "PATTERN FILE+", _ZGREP),
-    Row("/usr/bin/zgrep", "FILE+", f"!-e=PATTERN {_ZGREP}"),
+    Row("/usr/bin/zgrep", "FILE+", f"!-e,--regexp=PATTERN {_ZGREP}"),
     Row("/usr/bin/zcat", "FILE+", why="the output is capped, whatever the file grows to"),
     Row("/usr/bin/xzcat", "FILE+"),
     Row("/usr/bin/zstdcat", "FILE+"),

@@ -105,6 +105,7 @@ _PS_COLUMN = (
     r"|stackp|start|start_time|stat|state|stime|suid|suser|svgid|svuid|sz|tgid|thcount|tid|time|times|tname|tpgid|trs|tt|tty|ucmd|ucomm|uid"
     r"|uname|unit|userns|uss|user|uunit|utsns|vsize|vsz|wbytes|wchan|wops)"
 )
+_PS_ITEM = rf"{_PS_COLUMN}(:[0-9]{{1,3}})?(=[A-Za-z0-9_% -]{{0,30}})?"
 # `systemctl show` prints a unit's Environment= and credentials unless the properties are named.
 _PROPERTY = (
     r"(?:Id|Names|Description|Documentation|LoadState|LoadError|ActiveState|SubState|FreezerState|UnitFileState|UnitFilePreset|Result|StatusText"
@@ -217,7 +218,7 @@ _TYPES = (
     _name(
         "PSCOLUMNS",
         "columns such as pid,args",
-        rf"{_PS_COLUMN}(=[A-Za-z0-9_% -]{{0,30}})?(,{_PS_COLUMN}(=[A-Za-z0-9_% -]{{0,30}})?){{0,40}}",
+        rf"{_PS_ITEM}(,{_PS_ITEM}){{0,40}}",
     ),
     ValueType("PSSORT", "columns, - for descending", rf"[+-]?{_PS_COLUMN}(,[+-]?{_PS_COLUMN}){{0,10}}", dash=True),
     _name("PIDS", "process ids", r"[1-9][0-9]{0,9}(,[1-9][0-9]{0,9}){0,100}"),
@@ -235,7 +236,7 @@ _TYPES = (
     _name("NFNAME", "a name", r"[A-Za-z_][A-Za-z0-9_./-]{0,100}"),
     # packages
     _name("PACKAGE", "a package", r"[a-z0-9][A-Za-z0-9+.:_-]{0,100}(/[a-z0-9-]+|=[A-Za-z0-9.+~:-]+)?"),
-    _name("PACKAGES", "a package or a pattern of packages", r"[A-Za-z0-9*?\[\]^][A-Za-z0-9*?\[\]^$+.:_/~-]{0,100}", glob=True),
+    _name("PACKAGES", "a package or a pattern of packages", r"[A-Za-z0-9*?\[\]^][A-Za-z0-9*?\[\]^$+.:_/~=-]{0,100}", glob=True),
     _name("PACKAGEFILE", "a path or a part of one", r"[A-Za-z0-9/*?\[\]+._-][A-Za-z0-9/*?\[\]+._:@~ -]{0,250}", glob=True),
     # Proxmox
     _name("STORAGE", "a storage", _PVE_ID),
