@@ -1,4 +1,4 @@
-"""`ps` reads a line that it does not understand a second time, in BSD style, where `-e` shows environments: the real one must not show any."""
+"""`ps` reads a line it does not understand again in BSD style, where `-e` shows environments: the real one must not show any."""
 
 from __future__ import annotations
 
