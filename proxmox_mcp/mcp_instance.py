@@ -108,7 +108,7 @@ class Server(MCPServer[App]):
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError as exc:  # an unknown prompt, a missing argument
-            raise MCPError(INVALID_PARAMS, text.clean(str(exc), 500)) from None
+            raise MCPError(INVALID_PARAMS, secrets.mask_text(text.clean(str(exc), 500))) from None
 
 
 def _unknown(name: str, offered: frozenset[str]) -> str:

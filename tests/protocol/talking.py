@@ -34,11 +34,13 @@ async def in_memory(api: ServedApi | None, home: Path, era: str = "auto", *, clo
 
 
 @asynccontextmanager
-async def over_stdio(home: Path, env: Mapping[str, str], *args: str, era: str = "auto", **client: Any) -> AsyncIterator[Client]:
+async def over_stdio(
+    home: Path, env: Mapping[str, str], *args: str, era: str = "auto", module: str = "proxmox_mcp", **client: Any
+) -> AsyncIterator[Client]:
     """A client of `python -m proxmox_mcp`, started as clients start it; its standard error goes to home/stderr."""
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "proxmox_mcp", *args],
+        args=["-m", module, *args],
         cwd=home,
         env={"PATH": os.defpath, "HOME": str(home), "XDG_STATE_HOME": str(home), "PYTHONPATH": str(ROOT), **env},
     )
