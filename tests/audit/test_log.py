@@ -157,13 +157,30 @@ def test_a_log_ahead_of_its_head_goes_on(tmp_path: Path, keys: Keys) -> None:
     assert (report.verdict, report.records) == ("INTACT", 13)
 
 
-@BOTH
-def test_a_head_before_its_log(tmp_path: Path, keys: Keys) -> None:
-    """The process ended after it made the head and before the log's first record."""
-    (tmp_path / HEAD).write_bytes(Head("0123456789abcdef", 1, 0, 0, ZEROS, keys.current).pack(keys.sealing))
+@pytest.mark.parametrize(
+    ("head_keys", "keys"), [(Keys.none(), Keys.none()), (KEY, KEY), (Keys.none(), KEY)], ids=["unkeyed", "keyed", "keyed between"]
+)
+@pytest.mark.parametrize("log", [None, b"", b'{"hash":"torn'], ids=["no log", "empty log", "torn log"])
+def test_a_head_before_its_log(tmp_path: Path, keys: Keys, head_keys: Keys, log: bytes | None) -> None:
+    """The process ended after it made the head and before the log's first record; then a key may have been set."""
+    (tmp_path / HEAD).write_bytes(Head("0123456789abcdef", 1, 0, 0, ZEROS, head_keys.current).pack(head_keys.sealing))
+    if log is not None:
+        (tmp_path / LOG).write_bytes(log)
     assert verify(tmp_path, "api", keys).verdict == "NOTHING RECORDED"
     write_log(tmp_path, keys)
-    assert verify(tmp_path, "api", keys).verdict == "INTACT"
+    report = verify(tmp_path, "api", keys)
+    assert (report.verdict, report.records) == ("INTACT WITH REMARKS" if log else "INTACT", 11)
+
+
+def test_many_torn_lines_are_counted(tmp_path: Path) -> None:
+    for _ in range(25):
+        write_log(tmp_path, Keys.none(), pairs=1)
+        edit(tmp_path, lambda found: found.append(b"torn"))
+    write_log(tmp_path, Keys.none(), pairs=1)
+    report = verify(tmp_path, "api", Keys.none())
+    assert report.verdict == "INTACT WITH REMARKS"
+    assert len(report.remarks) == 21
+    assert report.remarks[-1] == "5 more torn lines are kept"
 
 
 @posix

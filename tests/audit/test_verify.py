@@ -100,6 +100,18 @@ def test_what_an_editor_does_is_found(tmp_path: Path, keys: Keys, change: Callab
 
 
 @BOTH
+@pytest.mark.parametrize("name", [LOG, HEAD])
+def test_no_byte_can_be_changed_dropped_or_added(tmp_path: Path, keys: Keys, name: str) -> None:
+    write_log(tmp_path, keys, pairs=1)
+    path = tmp_path / name
+    content = path.read_bytes()
+    for place in range(len(content.rstrip())):
+        other = (bytes([content[place] ^ 1]), b"", content[place : place + 1] * 2)[place % 3]
+        path.write_bytes(content[:place] + other + content[place + 1 :])
+        assert verify(tmp_path, "api", keys).verdict == "BROKEN", (place, other)
+
+
+@BOTH
 def test_what_an_editor_did_stays_found_when_the_log_goes_on(tmp_path: Path, keys: Keys) -> None:
     for number, (change, _, line) in enumerate(ON_LINES.values()):
         directory = tmp_path / str(number)
@@ -132,6 +144,29 @@ def test_spoil_head(tmp_path: Path, keys: Keys, content: bytes) -> None:
     write_log(tmp_path, keys)
     (tmp_path / HEAD).write_bytes(content)
     broken(verify(tmp_path, "api", keys), "lost file: the head file", 0, HEAD)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"size": -1},
+        {"seq": "11"},
+        {"seq": True},
+        {"segment": 1.0},
+        {"last": "0"},
+        {"log": None},
+        {"key": "\x1b[31m"},
+        {"key": 7},
+        {"log": "x" * 17},
+    ],
+)
+def test_a_head_of_odd_values_with_a_fitting_hash(tmp_path: Path, fields: dict[str, object]) -> None:
+    write_log(tmp_path, NO_KEY)
+    (head,) = lines(tmp_path, HEAD)
+    (tmp_path / HEAD).write_bytes(rehash(head, NO_KEY, **fields).strip().ljust(511) + b"\n")
+    broken(verify(tmp_path, "api", NO_KEY), "lost file: the head file does not hold a head of this version", 0, HEAD)
+    write_log(tmp_path, NO_KEY, pairs=1)
+    assert verify(tmp_path, "api", NO_KEY).verdict == "BROKEN"
 
 
 @BOTH
