@@ -25,23 +25,23 @@ def reading(path: str, argv: tuple[str, ...], *, secrets_too: bool = False) -> t
     """The argv that runs `argv` on a regular file at `path`. Raises InvalidArgument for relative, odd and secret paths."""
     from proxmox_mcp.read_commands.far_side import SCRIPT
     from proxmox_mcp.read_commands.paths import Kind, fault
-    from proxmox_mcp.ssh import ShellText
+    from proxmox_mcp.ssh import OwnScript
 
     why = fault(path, Kind.FILE)
     if why is not None and not (secrets_too and why.startswith(("holds secrets", "looks like"))):
         hint = "the owner of the server can set PROXMOX_ALLOW_SECRET_READS" if why.startswith(("holds secrets", "looks like")) else ""
         raise InvalidArgument("path", why, hint=hint)
     if secrets_too:
-        return ("sh", "-c", ShellText(_ANY_FILE), "pve-read", path, *argv)
-    return ("sh", "-c", ShellText(SCRIPT), "pve-read", Kind.FILE.value, path, "--", *argv)
+        return ("sh", "-c", OwnScript(_ANY_FILE), "pve-read", path, *argv)
+    return ("sh", "-c", OwnScript(SCRIPT), "pve-read", Kind.FILE.value, path, "--", *argv)
 
 
 def carried(command: ReadCommand, timeout: float) -> tuple[str, ...]:
     """The argv that carries an accepted read command out on a node; only the wrapper's own text may hold line breaks."""
     from proxmox_mcp.read_commands.far_side import SCRIPT, wrap
-    from proxmox_mcp.ssh import ShellText
+    from proxmox_mcp.ssh import OwnScript
 
-    return tuple(ShellText(word) if word == SCRIPT else word for word in wrap(command, timeout=timeout))
+    return tuple(OwnScript(word) if word == SCRIPT else word for word in wrap(command, timeout=timeout))
 
 
 def refused(outcome: Outcome, path: str) -> None:

@@ -6,7 +6,7 @@ holds it; a guest's on its entry of vm_ssh_hosts.json.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,7 +81,7 @@ class Door:
         entry = {
             "target": shown,
             "address": place.target.address,
-            "argv": secrets.mask_argv(argv),
+            "argv": recorded(argv),
             "stdin_bytes": len(command.stdin or b""),
             "timeout": command.timeout,
         }
@@ -155,6 +155,13 @@ def _facts(result: Any) -> Mapping[str, Any]:
         "stdout_bytes": result.stdout_bytes,
         "stdout_sha256": result.stdout_sha256,
     }
+
+
+def recorded(argv: Sequence[str]) -> list[str]:
+    """A command as the audit log keeps it: whole, secrets masked, our own constant scripts by their digest."""
+    from proxmox_mcp.ssh import OwnScript
+
+    return secrets.mask_argv([word.mark if isinstance(word, OwnScript) else word for word in argv])
 
 
 def default_target(settings: Settings) -> SshTarget:

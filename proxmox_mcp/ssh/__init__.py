@@ -13,9 +13,9 @@ Its parts, from the top down:
 
 from __future__ import annotations
 
-from proxmox_mcp.ssh.command import ShellText, operand
+from proxmox_mcp.ssh.command import OwnScript, ShellText, operand
 from proxmox_mcp.ssh.outcome import Outcome
 from proxmox_mcp.ssh.pool import SshPool
 from proxmox_mcp.ssh_targets import SshTarget
 
-__all__ = ["Outcome", "ShellText", "SshPool", "SshTarget", "operand"]
+__all__ = ["Outcome", "OwnScript", "ShellText", "SshPool", "SshTarget", "operand"]

@@ -100,11 +100,11 @@ class CtService(Changing):
 )
 async def ct_service_action(args: CtService, call: Call) -> Answer | Plan:
     """`systemctl ACTION UNIT` in the container; OpenRC's commands where there is no systemd."""
-    from proxmox_mcp.ssh import ShellText
+    from proxmox_mcp.ssh import OwnScript
 
     reads = args.action in READS
     target = await running_container(call, args.vmid, args.node, change=not reads)
-    argv = ("sh", "-c", ShellText(SERVICE), "service", args.action, args.service)
+    argv = ("sh", "-c", OwnScript(SERVICE), "service", args.action, args.service)
     place = f"container {args.vmid}"
     if reads:
         outcome = await call.door.run(HostCommand(target, argv, timeout=30))
@@ -179,12 +179,12 @@ async def ct_log_tail(args: CtLog, call: Call) -> Answer:
 
 
 def _log_command(args: CtLog, secrets_too: bool) -> tuple[tuple[str, ...], str]:
-    from proxmox_mcp.ssh import ShellText
+    from proxmox_mcp.ssh import OwnScript
 
     if args.mode == "service":
         if args.service is None:
             raise InvalidArgument("service", "is needed with mode=service")
-        return ("sh", "-c", ShellText(JOURNAL), "log", args.service, str(args.lines), args.grep or ""), f"log of {args.service}"
+        return ("sh", "-c", OwnScript(JOURNAL), "log", args.service, str(args.lines), args.grep or ""), f"log of {args.service}"
     if args.path is None:
         raise InvalidArgument("path", "is needed with mode=file")
     tail: tuple[str, ...] = ("tail", "-n", str(args.lines), args.path)

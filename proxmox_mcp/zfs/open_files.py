@@ -49,7 +49,7 @@ find /proc/[0-9]*/cwd /proc/[0-9]*/root /proc/[0-9]*/exe /proc/[0-9]*/fd -maxdep
 
 async def by_whom(zfs: Zfs, mountpoints: Mapping[str, str | None], volumes: Sequence[str]) -> tuple[list[str], list[str]]:
     """(who has these file systems (dataset -> mountpoint) and volumes open, what could not be checked)."""
-    from proxmox_mcp.ssh import ShellText
+    from proxmox_mcp.ssh import OwnScript
 
     mounted = {dataset: place for dataset, place in mountpoints.items() if place}
     paths = [_literal(place) for place in mounted.values() if place.startswith("/")] + [f"/dev/zvol/{volume}" for volume in volumes]
@@ -57,7 +57,7 @@ async def by_whom(zfs: Zfs, mountpoints: Mapping[str, str | None], volumes: Sequ
         return [], []
     wanted = "".join(f" - zfs {_escaped(dataset)} \n" for dataset in mounted) or " - no file system\n"
     try:
-        found = await zfs.outcome("sh", "-c", ShellText(SCRIPT), "open-files", *paths, stdin=wanted.encode())
+        found = await zfs.outcome("sh", "-c", OwnScript(SCRIPT), "open-files", *paths, stdin=wanted.encode())
     except ProxmoxMcpError as error:
         return [], [f"whether something on {zfs.node} has it open: {error.what}"]
     lines = [(line[:2], line[2:]) for line in found.stdout.splitlines()]

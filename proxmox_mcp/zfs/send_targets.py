@@ -90,9 +90,9 @@ async def file(zfs: Zfs, stream: Stream, path: str, size: int | None) -> Target:
         raise Refused(f"{path} is in none of the allowed directories: {', '.join(allowed)}", hint=f"they are set with {SETTING}")
     place, name = posixpath.split(path)
     found = _Findings(notes=await _damage(zfs, stream.source))
-    from proxmox_mcp.ssh import ShellText
+    from proxmox_mcp.ssh import OwnScript
 
-    look = (await zfs.read("sh", "-c", ShellText(_LOOK), "look", top, place, name)).splitlines()
+    look = (await zfs.read("sh", "-c", OwnScript(_LOOK), "look", top, place, name)).splitlines()
     if "missing" in look:
         found.obstacles.append(f"there is no directory {place} on {zfs.node}")
     if "outside" in look:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -17,6 +18,7 @@ import pytest
 from proxmox_mcp import host_ssh, pipeline
 from proxmox_mcp.app import App
 from proxmox_mcp.errors import AuditError, ConfigError, HostKeyUnknown, InvalidArgument, ProxmoxMcpError, Refused
+from proxmox_mcp.read_commands.far_side import SCRIPT
 from proxmox_mcp.registry import all_tools
 from tests.piped import FakePerson, records
 from tests.served_api import ServedApi, settings
@@ -95,6 +97,9 @@ async def test_a_read_command_runs_once_and_is_recorded_without_its_output(tmp_p
         log = records(tmp_path, "host")
         assert log[-2]["reason"] == "look"
         assert log[-2]["argv"][-2:] == ["/usr/bin/cat", "/etc/os-release"]
+        digest = hashlib.sha256(SCRIPT.encode()).hexdigest()
+        assert f"[own script, sha256 {digest}]" in log[-2]["argv"]
+        assert len(str(log[-2])) < 1500
         assert log[-1]["exit"] == 0
         assert FIRST_LINE not in str(log)
 
