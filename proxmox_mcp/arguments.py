@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError, WithJsonSchema
 from pydantic.fields import FieldInfo
@@ -144,6 +144,14 @@ class Changing(Arguments):
     confirm: Flag = False
     dry_run: Flag = False
     reason: Reason | None = None
+    used_by: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # argument -> the actions that use it, where not all do
+
+    def unused(self) -> tuple[str, ...]:
+        """Remarks on arguments that were given to an action that does not use them: accepted, as they always were, but not in silence."""
+        action = getattr(self, "action", None)
+        idle = (name for name, actions in self.used_by.items() if name in self.model_fields_set and action not in actions)
+        fields = type(self).model_fields
+        return tuple(f"{name} is not used by action={action}" for name in idle if getattr(self, name) != fields[name].default)
 
 
 class Destroying(Changing):

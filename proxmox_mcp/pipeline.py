@@ -57,6 +57,9 @@ async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Resul
     check_reads(tool, args, app)
     limits.check_read(app.settings, getattr(args, "vmid", None), getattr(args, "node", None))
     call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
+    if isinstance(args, Changing):
+        for remark in args.unused():
+            call.remark(remark)
     found = await tool.function(args, call)
     if isinstance(found, Plan):
         if not isinstance(args, Changing):

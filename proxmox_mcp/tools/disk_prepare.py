@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Destroying, DiskName, NodeName, Waiting, matching
@@ -34,12 +34,7 @@ class DiskPrepare(Destroying, Waiting):
         ]
         | None
     ) = None
-
-    @model_validator(mode="after")
-    def _uuid_is_of_a_table(self) -> Self:
-        if self.uuid is not None and self.action != "init_gpt":
-            raise ValueError("uuid is for action=init_gpt")
-        return self
+    used_by: ClassVar = {"uuid": ("init_gpt",)}
 
 
 @tool(

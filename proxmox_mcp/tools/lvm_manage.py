@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -26,6 +26,11 @@ class LvmManage(Destroying, Waiting):
     add_storage: Flag = True
     cleanup_config: Flag = True
     cleanup_disks: Annotated[Flag, Field(description="destroy: wipe the disks")] = False
+    used_by: ClassVar = {
+        **dict.fromkeys(("device", "add_storage"), ("create_vg", "create_thin")),
+        **dict.fromkeys(("cleanup_config", "cleanup_disks"), ("destroy_vg", "destroy_thin")),
+        "volume_group": ("destroy_thin",),
+    }
 
     @model_validator(mode="after")
     def _device_for_new(self) -> Self:
@@ -67,16 +72,14 @@ async def _create(args: LvmManage, call: Call, checks: Checks, node: str) -> Pla
     summary = f"make {what} on {disk} of node {node}{entry}"
     params = {"name": args.name, "device": disk.path, "add_storage": int(args.add_storage)}
     step = ApiCall("POST", _path(node, thin), params)
-    return _plan(args, call, checks, node, summary, step, (f"disk {disk.path}",), disk.fingerprint)
+    return _plan(args, call, checks, node, summary, step, (f"volume group {args.name}", f"disk {disk.path}"), disk.fingerprint)
 
 
 async def _destroy(args: LvmManage, call: Call, checks: Checks, node: str) -> Plan:
     thin = args.action == "destroy_thin"
-    group = args.volume_group or args.name
     groups = await _groups(call, node)
-    if thin:
-        group = await _group_of(args, call, checks, node)
-    elif args.name not in groups:
+    group = await _group_of(args, call, checks, node) if thin else args.name
+    if not thin and args.name not in groups:
         checks.refuse(f"there is no volume group {args.name} on {node}; there are: {', '.join(groups) or 'none'}")
     refs = storage_users.on_volume_group(await checks.inventory.storages(), group, node, thinpool=args.name if thin else None)
     there = await storage_users.tenants(checks, refs, node)
@@ -95,11 +98,12 @@ async def _destroy(args: LvmManage, call: Call, checks: Checks, node: str) -> Pl
     }
     step = ApiCall("DELETE", (*_path(node, thin), args.name), params)
     checks.doubt("logical volumes that no storage of Proxmox uses: the API does not list them")
-    return _plan(args, call, checks, node, f"destroy {what} of node {node}{counted}{fate}", step, (), f"{count}/{there.fingerprint}")
+    summary = f"destroy {what} of node {node}{counted}{fate}"
+    return _plan(args, call, checks, node, summary, step, (f"volume group {group}",), f"{count}/{there.fingerprint}")
 
 
 def _plan(
-    args: LvmManage, call: Call, checks: Checks, node: str, summary: str, step: ApiCall, more: tuple[str, ...], fingerprint: str
+    args: LvmManage, call: Call, checks: Checks, node: str, summary: str, step: ApiCall, targets: tuple[str, ...], fingerprint: str
 ) -> Plan:
     async def conclude(results: Sequence[StepResult]) -> Answer:
         groups = await _groups(call, node)
@@ -111,7 +115,7 @@ def _plan(
         summary,
         (step,),
         Risk.DATA_LOSS if args.action.startswith("destroy") else Risk.CHANGE,
-        (f"node {node}", f"volume group {args.volume_group or args.name}", *more),
+        (f"node {node}", *targets),
         fingerprint=fingerprint,
         obstacles=checks.obstacles,
         doubts=checks.doubts,

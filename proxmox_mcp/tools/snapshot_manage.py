@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -30,12 +30,10 @@ class SnapshotManage(Destroying, Waiting):
     vmstate: Annotated[Flag, Field(description="with RAM")] = False
     force: Annotated[Flag, Field(description="delete even if disks fail")] = False
 
+    used_by: ClassVar = {"description": ("create",), "vmstate": ("create",), "force": ("delete",)}
+
     @model_validator(mode="after")
-    def _words_where_they_count(self) -> Self:
-        if self.action != "create" and (self.vmstate or self.description is not None):
-            raise ValueError("vmstate and description are for action=create")
-        if self.action != "delete" and self.force:
-            raise ValueError("force is for action=delete")
+    def _no_reserved_name(self) -> Self:
         if self.action == "create" and self.vm_type is not None and (why := guest_snapshots.reserved(self.snapname, self.vm_type)):
             raise ValueError(why)
         return self

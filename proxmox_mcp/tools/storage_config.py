@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -58,6 +58,12 @@ class StorageConfig(Changing):
         ]
         | None
     ) = None
+    used_by: ClassVar = {
+        "pool": ("add_zfs",),
+        "sparse": ("add_zfs",),
+        "path": ("add_dir",),
+        **dict.fromkeys(("content", "nodes"), ("add_zfs", "add_dir")),
+    }
 
     @model_validator(mode="after")
     def _what_it_needs(self) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -79,14 +79,12 @@ class ZfsDataset(Destroying):
     parents: Flag = False
     properties: Annotated[JsonObject, Field(description="create: compression, quota ...; volsize makes a volume")] | None = None
     recursive: Flag = False
+    used_by: ClassVar = {"parents": ("create",), "properties": ("create",), "recursive": ("destroy",)}
 
     @model_validator(mode="after")
-    def _fits_the_action(self) -> Self:
-        if self.action == "destroy" and (self.properties or self.parents):
-            raise ValueError("parents and properties are for action=create")
-        if self.action == "create" and self.recursive:
-            raise ValueError("recursive is for action=destroy")
-        properties.check_create(self.properties or {})
+    def _properties_that_may_be_set(self) -> Self:
+        if self.action == "create":
+            properties.check_create(self.properties or {})
         return self
 
 

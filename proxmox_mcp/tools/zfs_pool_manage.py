@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -34,6 +34,10 @@ class ZfsPoolManage(Destroying, Waiting):
     add_storage: Flag = True
     cleanup_config: Flag = True
     cleanup_disks: Annotated[Flag, Field(description="destroy: wipe the disks")] = False
+    used_by: ClassVar = {
+        **dict.fromkeys(("devices", "raidlevel", "ashift", "compression", "add_storage"), ("create",)),
+        **dict.fromkeys(("cleanup_config", "cleanup_disks"), ("destroy",)),
+    }
 
     @model_validator(mode="after")
     def _enough_devices(self) -> Self:
@@ -44,7 +48,7 @@ class ZfsPoolManage(Destroying, Waiting):
         given = self.devices or []
         fewest = _FEWEST[self.raidlevel]
         if len(given) < fewest or (self.raidlevel == "single" and len(given) != 1):
-            raise ValueError(f"raidlevel {self.raidlevel} needs {'exactly' if self.raidlevel == 'single' else 'at least'} {fewest} devices")
+            raise ValueError(f"raidlevel {self.raidlevel} needs {'exactly one device' if fewest == 1 else f'at least {fewest} devices'}")
         if self.raidlevel == "raid10" and len(given) % 2:
             raise ValueError("raid10 needs an even number of devices")
         return self

@@ -174,3 +174,17 @@ async def test_what_breaks_a_rule_reaches_no_request(arguments: dict[str, Any], 
         with pytest.raises(InvalidArgument):
             await world.result("lvm_manage", node="pve1", **arguments, **ALL)
         assert not world.api.requests
+
+
+async def test_a_volume_group_is_destroyed_by_its_own_name_alone(tmp_path: Path) -> None:
+    """volume_group says where a thin pool is: it never turns the look at who lives there to another group."""
+    async with changing(tmp_path) as world:
+        serve(world)
+        arguments = {"node": "pve1", "action": "destroy_vg", "name": "vg1", "volume_group": "pve"}
+        text = await world.call("lvm_manage", **arguments, dry_run=True)
+        assert "destroy volume group vg1 of node pve1 with its 2 logical volumes; lost are VM 102 (db): " in text
+        assert "1. DELETE /nodes/pve1/disks/lvm/vg1 cleanup-config=1 cleanup-disks=0" in text
+        assert "note: volume_group is not used by action=destroy_vg" in text
+        world.api.world.guests[102].status = "running"
+        text = await world.call("lvm_manage", **arguments, dry_run=True)
+        assert "Stands in the way:\n- guests that may be running have disks there: VM 102 (db); stop them first" in text
