@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from proxmox_mcp import gates, limits, preview
+from proxmox_mcp import gates, limits, preview, secrets
 from proxmox_mcp.app import App, Call, Stamp
 from proxmox_mcp.arguments import Arguments, Changing, parse
 from proxmox_mcp.carry_out import carry_out
-from proxmox_mcp.errors import AuditError, InvalidArgument, Refused
+from proxmox_mcp.errors import AuditError, InvalidArgument, ProxmoxMcpError, Refused
 from proxmox_mcp.plan import Answer, HostCommand, Plan
 from proxmox_mcp.registry import Tool
 from proxmox_mcp.render import View, render
@@ -60,11 +60,21 @@ async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Resul
     if isinstance(args, Changing):
         for remark in args.unused():
             call.remark(remark)
+    with secrets.passed(value for name, value in args if secrets.is_secret_name(name) and isinstance(value, str)):
+        try:
+            return await _answered(tool, args, call, peer)
+        except ProxmoxMcpError as exc:
+            for part in ("what", "tried", "said", "hint"):
+                setattr(exc, part, secrets.mask_text(getattr(exc, part)))
+            raise
+
+
+async def _answered(tool: Tool, args: Arguments, call: Call, peer: Peer) -> Result | Question:
     found = await tool.function(args, call)
     if isinstance(found, Plan):
         if not isinstance(args, Changing):
             raise TypeError(f"{tool.name} made a plan without the gates' arguments")
-        outcome = await change(tool, args, found, app, peer)
+        outcome = await change(tool, args, found, call.app, peer)
         if isinstance(outcome, Question):
             return outcome
         found = outcome

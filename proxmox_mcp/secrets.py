@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -101,6 +103,24 @@ def register(secret: str) -> None:
     _known.add(secret)
 
 
+# What a caller passed as a secret (a new container's password): masked in this call alone. Registered for good, a "password" of
+# "running" would blank out that word in every later answer.
+_passed: ContextVar[Known | None] = ContextVar("passed", default=None)
+
+
+@contextmanager
+def passed(values: Iterable[str]) -> Iterator[None]:
+    """While this lasts, and for whatever runs on behalf of this call, `mask_text` replaces these values too."""
+    known = Known()
+    for value in values:
+        known.add(value)
+    token = _passed.set(known)
+    try:
+        yield
+    finally:
+        _passed.reset(token)
+
+
 _OPTION_NAME = r"--?(?:[a-z]+-)*(?:password|passwd|passphrase|cipassword|secret|token|api-?key|secret-?key|keyring|user-pass)"
 _NAME = (
     r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|keyring|ticket"
@@ -152,6 +172,8 @@ def mask_text(s: str) -> str:
     """`s` without known secrets and without what looks like one: API tokens, `password=...`, bearer tokens, tickets, private key
     blocks, password hashes, user info in URLs."""
     s = _known.mask(s)
+    if (passed_here := _passed.get()) is not None:
+        s = passed_here.mask(s)
     if _SUSPECT.search(s):
         for pattern, replacement in _SHAPES:
             s = pattern.sub(replacement, s)

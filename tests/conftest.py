@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from proxmox_mcp import secrets
 from proxmox_mcp.config import Member, Settings
 from tests.served_api import ServedApi, settings
 
@@ -14,6 +15,12 @@ from tests.served_api import ServedApi, settings
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test knows its own secrets alone: the process-wide set would mask another test's words."""
+    monkeypatch.setattr(secrets, "_known", secrets.Known())
 
 
 @pytest.fixture

@@ -218,3 +218,9 @@ def test_masking_is_linear(unit: str) -> None:
 
     spent(10_000)
     assert spent(400_000) < 3
+
+
+def test_what_a_caller_passes_as_a_secret_is_masked_in_this_call_alone() -> None:
+    with secrets.passed(["hunter22", "run"]):
+        assert secrets.mask_text("said hunter22, run") == f"said {MARK}, run"
+    assert secrets.mask_text("said hunter22, run") == "said hunter22, run"

@@ -294,7 +294,7 @@ def _unreachable(status: int, said: str, attempt: Attempt) -> ProxmoxMcpError:
     if status == 595 and _NOT_DELIVERED.search(said):
         # the words are another daemon's: good for a remark, not for a verdict on a change
         return errors.OutcomeUnknown(
-            f"{whom} could not be reached from {attempt.address} (HTTP 595); most likely the change was not delivered, which is not certain",
+            f"{whom} could not be reached from {attempt.address} (HTTP 595); most likely the change was not delivered, but not surely",
             tried=str(attempt), said=said, hint=LOOK_FIRST,
         )  # fmt: skip
     return errors.OutcomeUnknown(

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from proxmox_mcp import secrets
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Bridge, Changing, Flag, GuestName, NodeName, StorageId, Vmid, VolumeId, Waiting, between
 from proxmox_mcp.changes import conclusions, disk_size, guest_config, storage_fit
@@ -181,8 +180,6 @@ class CreateContainer(Changing, Waiting):
 )
 async def create_container(args: CreateContainer, call: Call) -> Plan:
     """POST /nodes/{node}/lxc. `unprivileged` is always sent: its default differs between Proxmox VE 8 and 9."""
-    if args.password is not None:
-        secrets.register(args.password)
     checks = Checks(call.inventory)
     node = await checks.place_for_new(args.node, args.disk_storage)
     vmid = await checks.new_id(args.vmid, "vmid")
