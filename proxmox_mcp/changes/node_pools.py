@@ -30,12 +30,19 @@ async def may_destroy(checks: Checks, there: Tenants, *, cleanup_config: bool) -
         checks.refuse(f"guests that may be running have disks there: {', '.join(there.running)}; stop them first")
 
 
-def fate(there: Tenants, own: Sequence[StorageRef], *, cleanup_config: bool, cleanup_disks: bool) -> str:
-    """What goes with it, as the end of a sentence. `own`: the storages whose entries Proxmox cleans up; others that stand on it stay."""
-    gone = [ref.name for ref in own] if cleanup_config else []
-    left = [name for name in there.storages if name not in gone]
+async def fate(checks: Checks, there: Tenants, own: Sequence[StorageRef], node: str, *, cleanup_config: bool, cleanup_disks: bool) -> str:
+    """What goes with it, as the end of a sentence. `own`: the storages whose entries Proxmox cleans up; others that stand on it stay.
+
+    Cleaning up takes the node out of an entry that is for other nodes too, and the entry away where it was the only one.
+    """
+    cleaned = list(own) if cleanup_config else []
+    everyone = {one.name for one in await checks.inventory.nodes()}
+    others = {ref.name: sorted((everyone if ref.nodes is None else ref.nodes) - {node}) for ref in cleaned}
+    gone = [name for name, nodes in others.items() if not nodes]
+    left = [name for name in there.storages if name not in others]
     parts = [f"lost are {there.words}" if there.words else "no guest is known to have disks there"]
     parts += [f"the entry of storage {', '.join(gone)} goes too"] if gone else []
-    parts += [f"storage {', '.join(left)} stays and points nowhere"] if left else []
+    parts += [f"storage {name} stays for {', '.join(nodes)} alone" for name, nodes in others.items() if nodes]
+    parts += [f"the entry of storage {', '.join(left)} stays and points nowhere on {node}"] if left else []
     parts += ["its disks are wiped"] if cleanup_disks else []
     return f"; {'; '.join(parts)}"

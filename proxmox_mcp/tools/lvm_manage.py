@@ -90,7 +90,7 @@ async def _destroy(args: LvmManage, call: Call, checks: Checks, node: str) -> Pl
     count = None if thin else groups.get(args.name, {}).get("lvcount")
     counted = f" with its {count} logical volumes" if count else ""
     own = [ref for ref in refs if ref.type == ("lvmthin" if thin else "lvm")]
-    fate = node_pools.fate(there, own, cleanup_config=args.cleanup_config, cleanup_disks=args.cleanup_disks)
+    fate = await node_pools.fate(checks, there, own, node, cleanup_config=args.cleanup_config, cleanup_disks=args.cleanup_disks)
     params = {
         "volume-group": group if thin else None,
         "cleanup-config": int(args.cleanup_config),

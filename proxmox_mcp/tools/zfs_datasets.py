@@ -233,7 +233,9 @@ def _set(args: ZfsProperty, zfs: Zfs, now: str, source: str) -> Plan:
     notes = list(properties.warnings(args.property, args.value or ""))
     vmid = names.guest_of(args.name)
     if vmid is not None and args.property.endswith(("quota", "reservation")):
-        notes.append(f"it is a disk of guest {vmid}, whose configuration does not learn of this; proxmox_resize_vm changes both")
+        notes.append(
+            f"it is a disk of guest {vmid}, whose configuration does not learn of this; `pct resize` or the web interface changes both"
+        )
 
     async def conclude(results: Sequence[StepResult]) -> Answer:
         after = await _properties(zfs, args.name, args.property)

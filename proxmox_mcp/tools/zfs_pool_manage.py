@@ -119,7 +119,7 @@ async def _destroy(args: ZfsPoolManage, call: Call, checks: Checks, node: str, m
     await node_pools.may_destroy(checks, there, cleanup_config=args.cleanup_config)
     await disk_use.must_not_be_the_system(checks, node, f"pool {args.name}", (members or {}).get(args.name, []))
     own = [ref for ref in refs if ref.row.get("pool") == args.name]
-    fate = node_pools.fate(there, own, cleanup_config=args.cleanup_config, cleanup_disks=args.cleanup_disks)
+    fate = await node_pools.fate(checks, there, own, node, cleanup_config=args.cleanup_config, cleanup_disks=args.cleanup_disks)
     summary = f"destroy ZFS pool {args.name} of node {node} with all its datasets and snapshots{fate}"
     params = {"cleanup-config": int(args.cleanup_config), "cleanup-disks": int(args.cleanup_disks)}
     checks.doubt("datasets that no storage of Proxmox uses: proxmox_zfs_list_datasets shows them over SSH")

@@ -1,7 +1,7 @@
 """The properties that may be set, and what each one's value looks like. Raises ValueError.
 
 Left out on purpose: what opens data to the network (sharenfs, sharesmb), keys and encryption, what hides or hands a dataset over (zoned,
-mlslabel, contexts), and volsize of an existing volume, which proxmox_resize_vm changes together with the guest's configuration.
+mlslabel, contexts), and volsize of an existing volume, which Proxmox changes together with the guest's configuration.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ _NEW_DATA = frozenset({"compression", "recordsize", "checksum", "copies", "dedup
 def check_set(name: str, value: str) -> None:
     """Whether this property of an existing dataset may be set to this value."""
     if name in _AT_CREATION:
-        raise ValueError(f"{name} is fixed when the dataset is made" if name != "volsize" else "proxmox_resize_vm changes a guest's disk")
+        grows = "a guest's disk grows with `qm resize` or in the web interface"
+        raise ValueError(grows if name == "volsize" else f"{name} is fixed when the dataset is made")
     _check(name, value, _SETTABLE)
 
 

@@ -43,7 +43,7 @@ async def test_who_lives_in_a_volume_group_is_named_and_a_running_guest_keeps_it
         first = text.splitlines()[1]
         assert first.startswith("destroy volume group vg1 of node pve1 with its 2 logical volumes; lost are VM 102 (db): ")
         assert "thick:vm-102-disk-1, thin:vm-102-disk-1" in first
-        assert "the entry of storage thick goes too; storage thin stays and points nowhere" in first
+        assert "the entry of storage thick goes too; the entry of storage thin stays and points nowhere on pve1" in first
         assert "not checked: logical volumes that no storage of Proxmox uses" in text
         world.api.world.guests[102].status = "running"
         (line,) = await world.obstacles("lvm_manage", node="pve1", action="destroy_vg", name="vg1")
@@ -55,7 +55,7 @@ async def test_a_thin_pool_takes_only_its_own_storage_along(tmp_path: Path) -> N
         serve(world)
         arguments = {"node": "pve1", "action": "destroy_thin", "name": "thin1"}
         first = (await world.call("lvm_manage", **arguments, cleanup_config=False, dry_run=True)).splitlines()[1]
-        assert "lost are VM 102 (db): thin:vm-102-disk-1; storage thin stays and points nowhere" in first
+        assert "lost are VM 102 (db): thin:vm-102-disk-1; the entry of storage thin stays and points nowhere on pve1" in first
         assert "thick" not in first
         world.takes("DELETE", "/nodes/pve1/disks/lvmthin/thin1", "lvmthinremove")
         await world.call("lvm_manage", **arguments, cleanup_disks=True, **ALL)

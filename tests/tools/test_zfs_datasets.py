@@ -358,7 +358,7 @@ async def test_a_guests_disk_is_not_resized_behind_proxmox_back_unsaid(tmp_path:
         name = "tank/data/subvol-101-disk-0"
         dry = await here.text("zfs_property", action="set", name=name, property="quota", value="8G", dry_run=True)
         assert "it is a disk of guest 101" in dry
-        assert "proxmox_resize_vm" in dry
+        assert "`pct resize` or the web interface changes both" in dry
 
 
 @needs_sshd

@@ -117,8 +117,25 @@ async def test_all_who_live_on_a_pool_are_named_and_a_running_guest_keeps_it(tmp
         world.api.world.guests[103].status = "stopped"
         first = (await world.call("zfs_pool_manage", **arguments, cleanup_disks=True, dry_run=True)).splitlines()[1]
         assert "with all its datasets and snapshots; lost are VM 103 (git): sub:vm-103-disk-0; 3 backup" in first
-        assert "the entry of storage fast goes too; storage dump, sub stays and points nowhere; its disks are wiped" in first
+        assert (
+            "the entry of storage fast goes too; the entry of storage dump, sub stays and points nowhere on pve2; its disks are wiped"
+            in first
+        )
         assert "far" not in first
+
+
+async def test_a_storage_that_other_nodes_have_too_stays_for_them(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.world.storages["both"] = {"storage": "both", "type": "zfspool", "pool": "tank", "content": "images", "nodes": "pve1,pve2"}
+        world.api.world.storages["all"] = {"storage": "all", "type": "zfspool", "pool": "tank", "content": "images"}
+        arguments = {"node": "pve2", "action": "destroy", "name": "tank"}
+        first = (await world.call("zfs_pool_manage", **arguments, dry_run=True)).splitlines()[1]
+        others = ", ".join(name for name in world.api.world.nodes if name != "pve2")
+        assert "the entry of storage fast goes too; " in first
+        assert "storage both stays for pve1 alone" in first
+        assert f"storage all stays for {others} alone" in first
+        kept = (await world.call("zfs_pool_manage", **arguments, cleanup_config=False, dry_run=True)).splitlines()[1]
+        assert "the entry of storage all, both, fast stays and points nowhere on pve2" in kept
 
 
 async def test_without_the_data_loss_flag_the_tenants_are_the_answer(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_what_may_be_set(name: str, value: str) -> None:
     ],
 )
 def test_what_may_not(name: str, value: str) -> None:
-    with pytest.raises(ValueError, match=name.replace("volsize", "proxmox_resize_vm")):
+    with pytest.raises(ValueError, match=name.replace("volsize", "qm resize")):
         properties.check_set(name, value)
 
 
