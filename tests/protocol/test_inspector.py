@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from proxmox_mcp.config import Settings
 from proxmox_mcp.tools import ORDER
 from tests.cluster import ServedCluster, served_cluster
 from tests.protocol.inspector import Run, inspect, installed
@@ -15,8 +16,10 @@ from tests.protocol.test_prompts import SIX
 from tests.protocol.test_resources import TEMPLATES
 from tests.served_api import SECRET, environment
 
+ERAS = pytest.mark.parametrize(("era", "revision"), [("legacy", "2025-11-25"), ("modern", "2026-07-28")])
 
-@pytest.mark.parametrize(("era", "revision"), [("legacy", "2025-11-25"), ("modern", "2026-07-28")])
+
+@ERAS
 def test_lists_schemas_and_a_call(tmp_path: Path, era: str, revision: str) -> None:
     installed()
     with served_cluster(now=NOW) as api:
@@ -50,3 +53,21 @@ def test_a_refused_call_is_an_error_with_its_text(tmp_path: Path) -> None:
 def power(home: Path, api: ServedCluster, arguments: str) -> Run:
     called = ("--method", "tools/call", "--tool-name", "proxmox_vm_power", "--tool-args-json", arguments)
     return inspect(home, "modern", environment(api), *called)
+
+
+@ERAS
+def test_a_change_on_a_stateful_cluster(fakepve: Any, fakepve_settings: Settings, tmp_path: Path, era: str, revision: str) -> None:
+    fakepve.add_vm(102, "db")
+    settings = fakepve_settings
+    env = {
+        "PROXMOX_HOST": str(settings.members[0]),
+        "PROXMOX_USER": settings.user,
+        "PROXMOX_TOKEN_NAME": settings.token_name,
+        "PROXMOX_TOKEN_VALUE": settings.token_value,
+        "PROXMOX_CA_FILE": str(settings.ca_file),
+    }
+    wanted = '{"vmid":102,"action":"start","confirm":true,"wait_seconds":10}'
+    run = inspect(tmp_path, era, env, "--method", "tools/call", "--tool-name", "proxmox_vm_power", "--tool-args-json", wanted)
+    assert run.status == 0, run.stderr
+    assert run.result["content"][0]["text"].startswith("Done: start VM 102 (db) on pve1")
+    assert fakepve.vm(102).status == "running"
