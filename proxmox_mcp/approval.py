@@ -50,13 +50,16 @@ class SdkPeer:
             self._told = now
             await self._context.report_progress(round(elapsed, 1), message=text.clean(message, 200))
 
+    @property
+    def asks_now(self) -> bool:
+        """Whether `approve` puts a question to a person: this client can show a form, and no answer came with this call."""
+        return self._able and not (self._is_modern and self._reply is not None)
+
     async def approve(self, plan: Plan) -> bool | Question | None:
         """True only for an explicit yes to exactly this plan; None when this client cannot show a form."""
-        able = self._context.client_capabilities
-        ways = able.elicitation if able else None
-        if ways is None or (ways.form is None and ways.url is not None):
+        if not self._able:
             return None
-        if is_version_at_least(self._context.protocol_version or "2024-11-05", MODERN):
+        if self._is_modern:
             return self._modern(plan)
         try:
             said = await self._context.elicit(question(plan), Approval)
@@ -66,13 +69,28 @@ class SdkPeer:
             return False
         return said.action == "accept" and said.data.approve
 
+    @property
+    def _able(self) -> bool:
+        able = self._context.client_capabilities
+        ways = able.elicitation if able else None
+        return ways is not None and not (ways.form is None and ways.url is not None)
+
+    @property
+    def _is_modern(self) -> bool:
+        return is_version_at_least(self._context.protocol_version or "2024-11-05", MODERN)
+
+    @property
+    def _reply(self) -> tuple[Any, str] | None:
+        """The answer that came with the call, and the one-time name of its question."""
+        reply, state = (self._context.input_responses or {}).get("approve"), self._context.request_state
+        return None if reply is None or state is None else (reply, state)
+
     def _modern(self, plan: Plan) -> bool | Question:
-        reply = (self._context.input_responses or {}).get("approve")
-        state = self._context.request_state
-        if reply is None or state is None:
+        if self._reply is None:
             form = ElicitRequestFormParams(message=question(plan), requested_schema=FORM)
             nonce = self._questions.add(plan)
             return Question(InputRequiredResult(input_requests={"approve": ElicitRequest(params=form)}, request_state=nonce))
+        reply, state = self._reply
         shown = self._questions.take(state)
         if shown is None:
             raise Refused("this approval was used before or has expired", hint="call again to ask anew")

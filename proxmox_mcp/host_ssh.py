@@ -6,6 +6,7 @@ holds it; a guest's on its entry of vm_ssh_hosts.json.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,7 +83,7 @@ class Door:
             "target": shown,
             "address": place.target.address,
             "argv": recorded(argv),
-            "stdin_bytes": len(command.stdin or b""),
+            **(_of_input(command.stdin) if command.stdin else {}),
             "timeout": command.timeout,
         }
         outcome: Outcome = await self._recorded(
@@ -136,6 +137,10 @@ class Door:
                     await anyio.to_thread.run_sync(lambda: log.outcome(intent, found))
                 except AuditError as exc:
                     self._call.remark(f"the outcome could not be recorded in the audit log: {exc.what}")
+
+
+def _of_input(data: bytes) -> Mapping[str, Any]:
+    return {"stdin_bytes": len(data), "stdin_sha256": hashlib.sha256(data).hexdigest()}
 
 
 def _facts(result: Any) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from proxmox_mcp import gates, limits, preview, secrets
+from proxmox_mcp import gates, limits, preview, privileges, secrets
 from proxmox_mcp.app import App, Call, Stamp
 from proxmox_mcp.arguments import Arguments, Changing, parse
 from proxmox_mcp.carry_out import carry_out
@@ -39,6 +39,10 @@ class Peer(Protocol):
     async def progress(self, elapsed: float, message: str) -> None:
         """Tells that a wait goes on; `elapsed` in seconds."""
 
+    @property
+    def asks_now(self) -> bool:
+        """Whether `approve` puts a question to a person; not where this client cannot, nor where the answer came with the call."""
+
     async def approve(self, plan: Plan) -> bool | Question | None:
         """A person's word on exactly this plan; None when this client cannot ask."""
 
@@ -54,8 +58,6 @@ class Result:
 async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Result | Question:
     """One call from raw arguments to text. Raises ProxmoxMcpError for every anticipated failure."""
     args = parse(tool.model, raw)
-    check_reads(tool, args, app)
-    limits.check_read(app.settings, getattr(args, "vmid", None), getattr(args, "node", None))
     call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
     if isinstance(args, Changing):
         for remark in args.unused():
@@ -70,7 +72,13 @@ async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Resul
 
 
 async def _answered(tool: Tool, args: Arguments, call: Call, peer: Peer) -> Result | Question:
-    found = await tool.function(args, call)
+    try:
+        check_reads(tool, args, call.app)
+        limits.check_read(call.settings, getattr(args, "vmid", None), getattr(args, "node", None))
+        found = await tool.function(args, call)
+    except (Refused, InvalidArgument) as refusal:
+        await _note_early(tool, args, call, refusal)
+        raise
     if isinstance(found, Plan):
         if not isinstance(args, Changing):
             raise TypeError(f"{tool.name} made a plan without the gates' arguments")
@@ -106,13 +114,14 @@ def check_reads(tool: Tool, args: Arguments, app: App) -> None:
 
 async def change(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer) -> Answer | Question:
     """A plan through the gates, past a person where the policy wants one, into the world and the record."""
-    gates.check_mode(app.settings)
     if args.dry_run:
+        gates.check_mode(app.settings)
         gates.check_limits(plan, app.settings)
         return Answer("Dry run, nothing was changed.", lines=tuple(preview.preview(plan)))
-    if not plan.steps and not plan.obstacles:
-        return Answer(f"Nothing to do: {plan.summary}", notes=plan.notes)
     try:
+        gates.check_mode(app.settings)
+        if not plan.steps and not plan.obstacles:
+            return Answer(f"Nothing to do: {plan.summary}", notes=plan.notes)
         gates.check_limits(plan, app.settings)
         gates.check_flags(plan, args)
         approved = await _approval(tool, args, plan, app, peer)
@@ -129,7 +138,8 @@ async def _approval(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer
     """Who said yes: "person", or "flags" with the reason why nobody was asked."""
     if not gates.wants_person(plan, app.settings):
         return "flags"
-    await _note(app, tool, args, plan, "a person is asked")
+    if peer.asks_now:
+        await _note(app, tool, args, plan, "a person is asked")
     said = await peer.approve(plan)
     if isinstance(said, Question):
         return said
@@ -157,9 +167,28 @@ async def _note(app: App, tool: Tool, args: Changing, plan: Plan, event: str, re
         "summary": plan.summary,
         "targets": list(plan.targets),
         "steps": [preview.record(step) for step in plan.steps],
+        **({"obstacles": [secrets.mask_text(obstacle) for obstacle in plan.obstacles]} if plan.obstacles else {}),
     }
+    await _write(app, log_of(plan), entry, refusal)
+
+
+async def _note_early(tool: Tool, args: Arguments, call: Call, refusal: Refused | InvalidArgument) -> None:
+    """Records that a change or a command was refused before there was a plan: wrong object, wrong machine, no line of the grammar."""
+    which: Which = "vm" if tool.name in privileges.SSH_GUEST else "host" if tool.name in privileges.SSH_NODE else "api"
+    if getattr(args, "dry_run", False) or (tool.read_only and which == "api"):
+        return
+    flags = gates.given_flags(args) if isinstance(args, Changing) else ()
+    entry = {
+        "event": f"refused: {secrets.mask_text(refusal.what.partition(chr(10))[0])}",
+        **replace(call.stamp, risk=str(tool.risk), flags=flags).entry(),
+        "arguments": secrets.mask_params(args.model_dump(exclude_unset=True)),
+    }
+    await _write(call.app, which, entry, refusal)
+
+
+async def _write(app: App, which: Which, entry: Mapping[str, Any], refusal: ProxmoxMcpError | None) -> None:
     try:
-        await anyio.to_thread.run_sync(lambda: app.log(log_of(plan)).note(entry))
+        await anyio.to_thread.run_sync(lambda: app.log(which).note(entry))
     except AuditError as exc:
         if refusal is None:
             raise

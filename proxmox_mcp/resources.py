@@ -26,6 +26,10 @@ class _NoPeer:
     async def progress(self, elapsed: float, message: str) -> None:
         return None
 
+    @property
+    def asks_now(self) -> bool:
+        return False
+
     async def approve(self, plan: Plan) -> bool:
         return False
 

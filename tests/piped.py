@@ -55,6 +55,10 @@ class FakePerson:
     async def progress(self, elapsed: float, message: str) -> None:
         self.told.append((elapsed, message))
 
+    @property
+    def asks_now(self) -> bool:
+        return self.says is not None
+
     async def approve(self, plan: Plan) -> bool | Question | None:
         self.asked.append(plan)
         return self.says

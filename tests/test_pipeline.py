@@ -139,12 +139,40 @@ async def test_a_no_changes_nothing_and_is_recorded(tmp_path: Path) -> None:
 async def test_a_client_that_cannot_ask_goes_by_the_flags_unless_the_fallback_denies(tmp_path: Path) -> None:
     async with piped(tmp_path) as (api, app):
         await call(app, DESTROY, FakePerson(says=None))
-        assert records(tmp_path)[1]["approved"] == "flags (the client cannot ask a person)"
+        intent, _ = records(tmp_path)  # nobody was asked, and nothing says so
+        assert intent["approved"] == "flags (the client cannot ask a person)"
         assert len(api.writes) == 1
     async with piped(tmp_path, approval_fallback="deny") as (api, app):
         with pytest.raises(Refused, match="PROXMOX_APPROVAL_FALLBACK"):
             await call(app, DESTROY, FakePerson(says=None))
         assert not api.writes
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "event"),
+    [
+        ({"allow_vmids": ((200, 299),), "limit_reads": True}, STOP, "refused: Invalid argument vmid: guest 101 is outside"),
+        ({"read_only": True}, STOP, "refused: Invalid argument action: the server runs in read-only mode"),
+        ({"allow_vmids": ((200, 299),)}, STOP, "refused: Nothing was changed: guest 101 is outside PROXMOX_ALLOW_VMIDS"),
+    ],
+)
+async def test_a_change_that_was_refused_before_there_was_a_plan_is_recorded(
+    tmp_path: Path, changes: dict[str, Any], arguments: dict[str, Any], event: str
+) -> None:
+    async with piped(tmp_path, **changes) as (api, app):
+        with pytest.raises((Refused, InvalidArgument)):
+            await call(app, {**arguments, "reason": "maintenance"})
+        (record,) = records(tmp_path)
+        assert record["event"].startswith(event)
+        assert (record["tool"], record["reason"], record["flags"]) == ("power", "maintenance", ["confirm"])
+        assert not api.writes
+
+
+async def test_a_refusal_stands_where_it_cannot_be_recorded_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "audit").write_text("a file where the directory should be")
+    async with piped(tmp_path, read_only=True) as (_, app):
+        with pytest.raises(InvalidArgument, match=r"read-only mode(.|\n)*could not be recorded"):
+            await call(app, STOP)
 
 
 async def test_if_the_world_changes_while_a_person_thinks_nothing_runs(tmp_path: Path) -> None:

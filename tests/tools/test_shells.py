@@ -112,8 +112,11 @@ async def test_what_the_grammar_does_not_know_never_reaches_the_machine(
 ) -> None:
     async with shells(tmp_path, monkeypatch) as here:
         with pytest.raises(InvalidArgument, match="command"):
-            await here.run("host_read_exec", command=command)
+            await here.run("host_read_exec", command=command, reason="curious")
         assert here.sshd.connections == 0
+        (record,) = records(tmp_path, "host")
+        assert record["event"].startswith("refused: Invalid argument command")
+        assert record["arguments"] == {"command": command, "reason": "curious"}
 
 
 async def test_a_link_to_a_secret_is_refused_on_the_far_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,9 +318,13 @@ async def test_files_of_guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert (await here.run("vm_read_file", alias="web", path=str(tmp_path / "nothing"))).failed
         with pytest.raises(Refused, match="not a regular file"):
             await here.run("vm_read_file", alias="web", path=str(tmp_path / "fifo"))
+        before = len(records(tmp_path, "vm"))
         for path in ("/etc/shadow", "relative", "/etc/../etc/shadow", "/root/.ssh/id_rsa", "/proc/self/environ", "/dev/zero", "/a\nb"):
             with pytest.raises(InvalidArgument, match="path"):
                 await here.run("vm_read_file", alias="web", path=path)
+        refusals = records(tmp_path, "vm")[before:]
+        assert all(record["event"].startswith("refused: Invalid argument path") for record in refusals)
+        assert refusals[0]["arguments"] == {"alias": "web", "path": "/etc/shadow"}
         assert "root:" not in str(records(tmp_path, "vm"))
 
 
