@@ -257,14 +257,14 @@ async def test_pages_of_tasks_are_complete_under_a_limit(tmp_path: Path) -> None
     with served_cluster() as api:
         api.world.tasks.clear()
         for number in range(300):
-            api.world.task("pve1", "qmstart", str(100 + number % 3), age=600 + number, took=1)
+            api.world.task("pve1", "qmstart", str(100 + number % 50), age=600 + number, took=1)
         inside = [task.upid for task in api.world.tasks.values() if task.id == "101"]
         limit = {"PROXMOX_ALLOW_VMIDS": "101", "PROXMOX_LIMIT_READS": "true"}
         found: list[str] = []
         async with in_memory(api, tmp_path, **limit) as client:
             more: dict[str, str] = {}
             while True:
-                page = json.loads(await call(client, "proxmox_list_tasks", node="pve1", limit=7, response_format="json", **more))
+                page = json.loads(await call(client, "proxmox_list_tasks", node="pve1", limit=2, response_format="json", **more))
                 found += [row["upid"] for row in page["items"]]
                 if "cursor" not in page:
                     break
