@@ -15,22 +15,27 @@ ROOM = 20_000  # characters of all steps: a shell command of any length is seen 
 MOST = 40  # steps shown one by one
 
 
-def step_line(step: Step, longest: int = LONGEST) -> str:
-    """One step on one line: `POST /nodes/pve1/qemu/101/status/stop timeout=60`, `on node pve1: zfs destroy tank/x`."""
+def step_line(step: Step, longest: int = LONGEST, *, whole: bool = False) -> str:
+    """One step on one line: `POST /nodes/pve1/qemu/101/status/stop timeout=60`, `on node pve1: zfs destroy tank/x`.
+
+    `whole`: of a command only this server's own secrets are masked, for behind a mask there could be code.
+    """
     if isinstance(step, ApiCall):
         path = "/".join(quote(str(part), safe=":@!") for part in step.path)
         params = " ".join(f"{name}={_value(value)}" for name, value in secrets.mask_params(given(step.params)).items())
         line = f"{step.method} /{path} {params}".rstrip()
     else:
-        line = f"on {where(step.target)}: {shlex.join(secrets.mask_argv(step.argv))}"
+        line = f"on {where(step.target)}: {shlex.join(step.argv if whole else secrets.mask_argv(step.argv))}"
         if step.stdin is not None:
             line += f" < {len(step.stdin)} bytes"
+        if whole:
+            return text.cut(text.visible(secrets.mask_known(line)), longest)
     return one_line(line, longest)
 
 
 def one_line(words: str, longest: int) -> str:
-    """Masked, and on one line that shows where it had others: to a shell a line break is not a blank."""
-    return text.clean(secrets.mask_text(words).replace("\n", "⏎"), longest)
+    """Masked, and on one line that shows all of it: to a shell a line break is not a blank, and an invisible character is one."""
+    return text.cut(text.visible(secrets.mask_text(words)), longest)
 
 
 def given(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,10 +51,10 @@ def where(target: HostTarget) -> str:
     return f"container {target.vmid} of {place}" if target.vmid is not None else place
 
 
-def steps(plan: Plan) -> list[str]:
-    """The numbered steps, a line each."""
+def steps(plan: Plan, *, whole: bool = False) -> list[str]:
+    """The numbered steps, a line each; `whole` as in `step_line`."""
     longest = max(LONGEST, ROOM // max(1, len(plan.steps)))
-    lines = [f"{number}. {step_line(step, longest)}" for number, step in enumerate(plan.steps[:MOST], 1)]
+    lines = [f"{number}. {step_line(step, longest, whole=whole)}" for number, step in enumerate(plan.steps[:MOST], 1)]
     if len(plan.steps) > MOST:
         lines.append(f"... and {len(plan.steps) - MOST} more steps")
     return lines
@@ -70,9 +75,9 @@ def preview(plan: Plan) -> list[str]:
 
 
 def question(plan: Plan) -> str:
-    """What a person is asked. Names from guests are cleaned; nothing else of a guest's text is in a plan."""
+    """What a person is asked: the commands as they will run. Names from guests are cleaned; nothing else of a guest's text is in a plan."""
     consequence = "This can destroy data." if plan.risk is Risk.DATA_LOSS else "This changes your cluster."
-    return "\n".join([text.clean(plan.summary, 2_000), consequence, *steps(plan), "Carry it out?"])
+    return "\n".join([text.clean(plan.summary, 2_000), consequence, *steps(plan, whole=True), "Carry it out?"])
 
 
 def needed(plan: Plan) -> list[str]:

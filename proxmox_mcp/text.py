@@ -103,7 +103,8 @@ _INVISIBLE_RANGES = (
     (0xE0000, 0xE0FFF),  # tags, variation selectors 17-256, unassigned ignorables
 )  # fmt: skip
 _INVISIBLE = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _INVISIBLE_RANGES) + "]+")
-_BREAKS = re.compile("[ \t]*[\t\n\v\f\r\x85\u2028\u2029][\\s\x85]*")
+# Begins where a run of blanks begins: a search from each blank of a long run would be quadratic.
+_BREAKS = re.compile("(?<![ \t])[ \t]*[\t\n\v\f\r\x85\u2028\u2029][\\s\x85]*")
 _LINE_ENDS = re.compile("\r\n|[\v\f\r\x85\u2028\u2029]")
 
 
@@ -116,9 +117,26 @@ def clean(s: str, limit: int | None = None) -> str:
         s = _INVISIBLE.sub("", _TERMINAL.sub("", s))
         s = _BREAKS.sub(" ", s)
     s = s.strip()
-    if limit is not None and len(s) > limit:
-        return f"{s[:limit]}…(+{len(s) - limit})"
-    return s
+    return s if limit is None else cut(s, limit)
+
+
+def visible(s: str) -> str:
+    r"""One line that hides nothing of `s`: line breaks as ⏎, tabs as ⇥, whatever else could not be seen by its code (\x1b, \u200b)."""
+    if s.isascii() and s.isprintable():
+        return s
+    return "".join(c if c.isprintable() and not _INVISIBLE.match(c) else _CODES.get(c) or _code(ord(c)) for c in s)
+
+
+_CODES = {"\n": "⏎", "\t": "⇥"}
+
+
+def _code(point: int) -> str:
+    return f"\\x{point:02x}" if point < 0x100 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def cut(s: str, limit: int) -> str:
+    """The first `limit` characters, and how many were left out: "abc…(+120)"."""
+    return s if len(s) <= limit else f"{s[:limit]}…(+{len(s) - limit})"
 
 
 def clean_block(s: str, max_chars: int | None = None) -> str:

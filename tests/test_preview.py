@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from proxmox_mcp import preview
+import shlex
+
+import pytest
+
+from proxmox_mcp import preview, secrets
 from proxmox_mcp.plan import Answer, ApiCall, HostCommand, HostTarget, Plan, Risk
 from proxmox_mcp.render import View, render
 from proxmox_mcp.terminal import shell_plan
@@ -43,3 +47,44 @@ def test_a_shell_line_is_not_said_to_work() -> None:
 def test_several_lines_of_a_parameter_are_seen() -> None:
     step = ApiCall("POST", ("nodes", "pve1", "qemu", 101, "snapshot"), {"snapname": "s1", "description": "first\nsecond"})
     assert preview.step_line(step) == "POST /nodes/pve1/qemu/101/snapshot snapname=s1 description='first⏎second'"
+
+
+@pytest.mark.parametrize(
+    ("line", "seen"),
+    [
+        ("echo hi \x1b]0;rm -rf /srv;\x07", r"\x1b]0;rm -rf /srv;\x07"),
+        ("echo \x9b; rm -rf /srv m", r"\x9b; rm -rf /srv m"),
+        ("rm -rf /s\u200brv", r"/s\u200brv"),
+        ("rm -rf /sr\u115fv", r"/sr\u115fv"),
+        ("rm -rf /srv\u202e/gol", r"/srv\u202e/gol"),
+        ("rm -rf\u00a0/srv", r"rm -rf\xa0/srv"),
+        ("ls\r\nrm -rf /srv", r"ls\x0d⏎rm -rf /srv"),
+        ("rm -rf /srv\U000e0041", r"/srv\U000e0041"),
+    ],
+)
+def test_nothing_of_a_command_is_invisible(line: str, seen: str) -> None:
+    plan = shell_plan(NODE, line, timeout=60)
+    for words in (preview.question(plan), "\n".join(preview.preview(plan)), plan.summary):
+        assert seen in words
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'export DB_PASSWORD="$(rm -rf /srv)"',
+        "echo -----BEGIN PRIVATE KEY-----\nrm -rf /srv",
+        "rm -rf -- --token /srv",
+        'password=\\" rm -rf /srv \\"',
+        "echo \"it is password='$(rm -rf /srv)'\"",
+        "token=`rm${IFS}-rf${IFS}/srv`",
+    ],
+)
+def test_no_mask_hides_from_a_person_what_runs(line: str) -> None:
+    plan = shell_plan(NODE, line, timeout=60)
+    assert preview.steps(plan, whole=True)[0] in preview.question(plan)
+    assert shlex.split(preview.steps(plan, whole=True)[0].partition(": ")[2])[-1] == line.replace("\n", "⏎")
+
+
+def test_the_server_s_own_secrets_are_not_shown_to_anybody() -> None:
+    secrets.register("own-secret-of-this-server")
+    assert "own-secret" not in preview.question(shell_plan(NODE, "echo own-secret-of-this-server", timeout=60))

@@ -156,3 +156,11 @@ def test_token_estimate() -> None:
     assert text.token_estimate("世界") >= 2
     assert text.token_estimate("👍👍") >= 4
     assert text.token_estimate("\ud800") >= 1
+
+
+def test_long_runs_of_blanks_are_cleaned_in_linear_time() -> None:
+    began = time.monotonic()
+    assert text.clean(" " * 200_000 + "é") == "é"
+    assert text.clean("\x1b " * 200_000 + "é") == "é"
+    assert text.clean("\t \n" * 100_000 + "é") == "é"
+    assert time.monotonic() - began < 5
