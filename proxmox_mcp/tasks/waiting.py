@@ -178,7 +178,7 @@ async def who_holds_the_lock(api: Reader, path: Sequence[str | int], error: Prox
         items = await api.get("nodes", node, "tasks", params={"source": "active", "vmid": vmid})
     except ProxmoxMcpError:
         return ""
-    running = [item for item in items if item.get("status") == "RUNNING"]
+    running = [item for item in items or () if isinstance(item, Mapping) and item.get("status") == "RUNNING"]
     if not running:
         return f"No running task of guest {vmid} is visible to this token."
     return "\n".join(f"Running now: {text.clean(str(i.get('type')), 40)} {text.clean(str(i.get('upid')), UPID_MAX)}" for i in running[:3])

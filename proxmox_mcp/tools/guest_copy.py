@@ -160,7 +160,10 @@ async def move_disk(args: MoveDisk, call: Call) -> Plan:
         now = await reread(call.api, guest)
         found = {volume.key: volume for volume in guest_config.volumes(now.config, guest.guest.kind)}
         kept = [str(other) for key, other in found.items() if key.startswith("unused") and other.source == came]
-        told = {args.disk: found[args.disk].source if args.disk in found else None, "old copy": ", ".join(kept) or "deleted"}
+        at = found[args.disk].source if args.disk in found else None
+        told = {args.disk: at}
+        if at not in (came, None):
+            told["old copy"] = ", ".join(kept) or ("deleted" if args.delete_source else None)
         odd = ("the old copy could not be deleted and was kept",) if kept and args.delete_source else ()
         return conclusions.done(summary, results, told, notes=odd)
 

@@ -71,7 +71,9 @@ async def vm_power(args: VmPower, call: Call) -> Answer | Plan:
     async def conclude(results: Sequence[StepResult]) -> Answer:
         now = (await reread(call.api, guest)).state
         status = str(now.get("qmpstatus") or now.get("status") or "unknown")
-        return conclusions.done(summary, results, {"status": status})
+        odd = now.get("status") not in (wanted, None) and all(result.state in ("ok", "warnings") for result in results)
+        notes = (f"when it was looked at afterwards it was {status}: look again with proxmox_get_vm_status vmid={guest.vmid}",)
+        return conclusions.done(summary, results, {"status": status}, notes=notes if odd else ())
 
     return Plan(
         summary,
@@ -91,7 +93,7 @@ async def vm_power(args: VmPower, call: Call) -> Answer | Plan:
         obstacles=checks.obstacles,
         doubts=checks.doubts,
         notes=tuple(_ha_notes(guest, args.action)) if ha else (),
-        otherwise=(_unheard(guest),) if args.action in ("shutdown", "reboot") else (),
+        otherwise=(_unheard(guest, args.timeout),) if args.action in ("shutdown", "reboot") else (),
         conclude=conclude,
         after_failure=conclude,
     )
@@ -135,9 +137,10 @@ async def _shutdown_is_under_way(checks: Checks, guest: Subject) -> bool:
     return any(isinstance(task, Mapping) and task.get("type") in ("qmshutdown", "vzshutdown") for task in tasks or ())
 
 
-def _unheard(guest: Subject) -> str:
+def _unheard(guest: Subject, timeout: int | None) -> str:
+    patience = f"{timeout} s" if timeout is not None else "time (60 s by default)"
     return (
-        "if the guest does not react in time (60 s by default), the task fails and the guest runs on; "
+        f"if the guest does not react in {patience}, the task fails and the guest runs on; "
         f"a hard power-off is a call of its own that a person should want: {_call(guest, 'stop')}"
     )
 

@@ -200,6 +200,17 @@ async def test_g50_the_old_copy_is_named_after_the_move(tmp_path: Path) -> None:
         assert "the old copy could not be deleted and was kept" in await world.call("move_disk", **arguments, **YES)
 
 
+async def test_a_move_that_failed_says_where_the_disk_is_and_nothing_of_an_old_copy(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        second(world)
+        world.takes("POST", "/nodes/pve1/qemu/101/move_disk", "qmmove", status="storage migration failed: no space left")
+        found = await world.result("move_disk", vmid=101, disk="scsi0", target_storage="quick", **YES)
+        assert found.failed
+        assert "storage migration failed: no space left" in found.text
+        assert "scsi0: local-lvm:vm-101-disk-0" in found.text
+        assert "old copy: " not in found.text
+
+
 async def test_a_disk_that_snapshots_need_is_not_moved_and_deleted(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
         second(world)

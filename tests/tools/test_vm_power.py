@@ -60,6 +60,22 @@ async def test_g51_a_shutdown_that_fails_in_time_says_what_proxmox_said_and_offe
         assert len(world.api.writes) == 1
 
 
+async def test_a_guest_that_is_not_as_its_task_says_is_told(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.takes("POST", "/nodes/pve1/qemu/101/status/stop")
+        text = await world.call("vm_power", vmid=101, action="stop", **YES)
+        assert "note: when it was looked at afterwards it was running: look again with proxmox_get_vm_status vmid=101" in text
+        world.takes("POST", "/nodes/pve1/qemu/101/status/stop", effect=world.power(101, "stopped"))
+        assert "looked at" not in await world.call("vm_power", vmid=101, action="stop", **YES)
+
+
+async def test_the_patience_of_a_shutdown_is_the_one_that_was_given(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        shown = await world.call("vm_power", vmid=101, action="shutdown", timeout=300, dry_run=True)
+        assert "if the guest does not react in 300 s, the task fails" in shown
+        assert "in time (60 s by default)" in await world.call("vm_power", vmid=101, action="shutdown", dry_run=True)
+
+
 async def test_a_done_shutdown_says_nothing_of_stops(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
         world.takes("POST", "/nodes/pve1/qemu/101/status/shutdown", effect=world.power(101, "stopped"))
