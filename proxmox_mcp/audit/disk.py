@@ -63,10 +63,7 @@ if sys.platform == "darwin":
             os.fsync(fd)
 
 else:
-
-    def flush(fd: int) -> None:
-        """Wait until the file is on the medium."""
-        os.fsync(fd)
+    flush = os.fsync
 
 
 def flush_directory(path: Path) -> None:

@@ -30,8 +30,10 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+    _SHARED, _ALONE = fcntl.LOCK_SH | fcntl.LOCK_NB, fcntl.LOCK_EX | fcntl.LOCK_NB
+
     def _take(fd: int, shared: bool) -> None:
-        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        fcntl.flock(fd, _SHARED if shared else _ALONE)
 
     def release(fd: int) -> None:
         """Let others in."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from time import gmtime, strftime, time_ns
 from typing import Any
@@ -34,8 +33,10 @@ def unmasked(text: str) -> str:
 def entry_text(entry: Mapping[str, Any], mask: Mask) -> str:
     """A caller's entry as JSON. Raises ValueError and RecursionError when it cannot be."""
     if mask is unmasked:
-        with suppress(TypeError, ValueError):
+        try:
             return encode(entry)
+        except (TypeError, ValueError):  # it holds what JSON does not know
+            pass
     return encode(plain(entry, mask))
 
 
