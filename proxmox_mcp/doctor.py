@@ -73,6 +73,7 @@ async def examine(settings: Settings, *, show: Any = lambda finding: None) -> li
 
     if not add(_configuration(settings)):
         return findings
+    add(_unfinished(settings))
     reached = False
     for member in settings.members:
         reached = add(await _member(settings, member)) or reached
@@ -99,6 +100,18 @@ def _configuration(settings: Settings) -> Iterable[Finding]:
     source = f"from {settings.env_file}" if settings.env_file else "from environment variables"
     yield Finding("ok", "configuration", f"{settings.user}!{settings.token_name} at {members}, {source}")
     yield from (Finding("note", "configuration", warning) for warning in settings.warnings)
+
+
+def _unfinished(settings: Settings) -> Iterable[Finding]:
+    """Changes that an earlier run of the server began and of which nobody knows what became."""
+    from proxmox_mcp import audit
+    from proxmox_mcp.app import App
+
+    for one in audit.unfinished(App(settings).audit_dir):
+        yield Finding("note", "audit log", str(one), (_LOOK,))
+
+
+_LOOK = "look at the object itself and at the task list; `pve-mcp audit verify` lists every record without an outcome"
 
 
 async def _member(settings: Settings, member: Member) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -17,6 +18,8 @@ from proxmox_mcp.registry import Tool, all_tools
 from proxmox_mcp.selection import select
 
 FAREWELL = 1.5  # seconds for calls under way to write their outcomes
+SETTLED = 1.0  # seconds after the start when clients have asked their first questions
+TOLD = 5  # unfinished changes that are named at the start
 
 
 def tools_for(settings: Settings) -> tuple[Tool, ...]:
@@ -53,10 +56,26 @@ async def _serve(app: App, tools: tuple[Tool, ...]) -> None:
     server = build(app, tools)
     leave = anyio.Event()
     _listen(leave)
+    gc.freeze()  # what stands now stands until the end
+    gc.enable()
     async with anyio.create_task_group() as group:
         group.start_soon(_farewell, app, leave)
+        group.start_soon(_tell_unfinished, app)
         await server.run_stdio_async()
         group.cancel_scope.cancel()
+
+
+async def _tell_unfinished(app: App) -> None:
+    """Says on standard error what an earlier run left without an outcome; late enough to delay nobody's list of tools."""
+    await anyio.sleep(SETTLED)
+    from proxmox_mcp import audit
+
+    found = await anyio.to_thread.run_sync(audit.unfinished, app.audit_dir)
+    lines = [f"{one}; whether it was made is not known: look before it is repeated" for one in found[:TOLD]]
+    if len(found) > TOLD:
+        lines.append(f"{len(found) - TOLD} more changes have no recorded outcome: `pve-mcp audit verify` lists them")
+    for line in lines:
+        sys.stderr.write(f"pve-mcp: {secrets.mask_text(line)}\n")
 
 
 def _listen(leave: anyio.Event) -> None:

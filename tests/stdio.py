@@ -17,11 +17,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Server:
-    """`python -m proxmox_mcp` with these variables; `stderr` and `junk` (stdout lines that are no JSON) are kept."""
+    """`python -m proxmox_mcp` (or another module) with these variables; `stderr` and `junk` (stdout lines that are no JSON) are kept."""
 
-    def __init__(self, home: Path, env: Mapping[str, str], *args: str, capabilities: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, home: Path, env: Mapping[str, str], *args: str, capabilities: Mapping[str, Any] | None = None, module: str = "proxmox_mcp"
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "proxmox_mcp", *args],
+            [sys.executable, "-m", module, *args],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -120,8 +122,10 @@ def told(answer: Mapping[str, Any]) -> tuple[bool, str]:
 
 
 @contextmanager
-def serving(home: Path, env: Mapping[str, str], *args: str, capabilities: Mapping[str, Any] | None = None) -> Iterator[Server]:
-    server = Server(home, env, *args, capabilities=capabilities)
+def serving(
+    home: Path, env: Mapping[str, str], *args: str, capabilities: Mapping[str, Any] | None = None, module: str = "proxmox_mcp"
+) -> Iterator[Server]:
+    server = Server(home, env, *args, capabilities=capabilities, module=module)
     try:
         yield server
     finally:

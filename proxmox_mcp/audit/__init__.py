@@ -7,6 +7,7 @@ from proxmox_mcp.audit.keys import Keys
 from proxmox_mcp.audit.log import AuditLog
 from proxmox_mcp.audit.read import export, tail
 from proxmox_mcp.audit.report import Problem, Report, Verdict
+from proxmox_mcp.audit.unfinished import Unfinished, unfinished
 from proxmox_mcp.audit.verify import verify
 
-__all__ = ["AuditLog", "Keys", "Problem", "Report", "Verdict", "Which", "export", "tail", "verify"]
+__all__ = ["AuditLog", "Keys", "Problem", "Report", "Unfinished", "Verdict", "Which", "export", "tail", "unfinished", "verify"]
