@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -115,6 +116,8 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _serve_until_end(settings: Settings) -> int:
+    # nothing that a start makes is garbage: looking for it costs a tenth of the time; server.py switches the collector on again
+    gc.disable()
     from proxmox_mcp import server
 
     server.serve(settings)
