@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from proxmox_mcp import preview, secrets, text
+from proxmox_mcp import command_secrets, preview, text
 from proxmox_mcp.config import Settings, require_ssh
 from proxmox_mcp.errors import AuditError, ConfigError, InvalidArgument, Refused
 from proxmox_mcp.plan import HostCommand, HostTarget
@@ -166,7 +166,7 @@ def recorded(argv: Sequence[str]) -> list[str]:
     """A command as the audit log keeps it: whole, secrets masked, our own constant scripts by their digest."""
     from proxmox_mcp.ssh import OwnScript
 
-    return secrets.mask_argv([word.mark if isinstance(word, OwnScript) else word for word in argv])
+    return command_secrets.mask_argv([word.mark if isinstance(word, OwnScript) else word for word in argv])
 
 
 def default_target(settings: Settings) -> SshTarget:

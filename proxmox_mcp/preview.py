@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from proxmox_mcp import secrets, text
+from proxmox_mcp import command_secrets, secrets, text
 from proxmox_mcp.plan import ApiCall, HostTarget, Plan, Risk, Step
 
 LONGEST = 1_000  # characters of one step among many
@@ -25,7 +25,7 @@ def step_line(step: Step, longest: int = LONGEST, *, whole: bool = False) -> str
         params = " ".join(f"{name}={_value(value)}" for name, value in secrets.mask_params(given(step.params)).items())
         line = f"{step.method} /{path} {params}".rstrip()
     else:
-        line = f"on {where(step.target)}: {shlex.join(step.argv if whole else secrets.mask_argv(step.argv))}"
+        line = f"on {where(step.target)}: {shlex.join(step.argv if whole else command_secrets.mask_argv(step.argv))}"
         if step.stdin is not None:
             line += f" < {len(step.stdin)} bytes"
         if whole:
@@ -90,7 +90,7 @@ def record(step: Step) -> dict[str, Any]:
     if isinstance(step, ApiCall):
         path = "/" + "/".join(str(part) for part in step.path)
         return {"method": step.method, "path": path, "params": secrets.mask_params(given(step.params))}
-    return {"target": where(step.target), "argv": secrets.mask_argv(step.argv)}
+    return {"target": where(step.target), "argv": command_secrets.mask_argv(step.argv)}
 
 
 def _value(value: Any) -> str:

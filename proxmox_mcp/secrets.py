@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -121,7 +121,7 @@ def passed(values: Iterable[str]) -> Iterator[None]:
         _passed.reset(token)
 
 
-_OPTION_NAME = r"--?(?:[a-z]+-)*(?:password|passwd|passphrase|cipassword|secret|token|api-?key|secret-?key|keyring|user-pass)"
+OPTION_NAME = r"--?(?:[a-z]+-)*(?:password|passwd|passphrase|cipassword|secret|token|api-?key|secret-?key|keyring|user-pass)"
 _NAME = (
     r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|keyring|ticket"
     r"|(?:api|access|secret|private|encryption|hmac|auth|client|shared|pre-?shared|signing)[_-]?key)"
@@ -142,7 +142,7 @@ def _mark(match: re.Match[str]) -> str:
     return MARK
 
 
-_SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
         re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----))*(?:-----END [A-Z0-9 ]*PRIVATE KEY-----)?"),
         _mark,
@@ -160,7 +160,7 @@ _SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         re.compile(rf"((?:^|[\"'{{]|\\n)[ \t-]*[\w.-]{{0,40}}?{_NAME}[ \t]*:[ \t]+)(?!\*\*\*)" + _QUOTED + _BARE, re.I | re.M),
         _keep_name_and_quote,
     ),
-    (re.compile(r"((?<![\w-])" + _OPTION_NAME + r"[ \t]+)(?!-|\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
+    (re.compile(r"((?<![\w-])" + OPTION_NAME + r"[ \t]+)(?!-|\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
 )
 # One cheap look decides whether a text needs the searches at all.
 _SUSPECT = re.compile(
@@ -168,43 +168,26 @@ _SUSPECT = re.compile(
 )
 
 
+class Masked(str):
+    """Text whose secrets are hidden already, by rules that know better what it is."""
+
+    __slots__ = ()
+
+
 def mask_known(s: str) -> str:
-    """`s` without this process's own secrets; what merely looks like a secret stays."""
-    return _known.mask(s)
+    """`s` without this process's own secrets and those of this call; what merely looks like a secret stays."""
+    s = _known.mask(s)
+    passed_here = _passed.get()
+    return s if passed_here is None else passed_here.mask(s)
 
 
 def mask_text(s: str) -> str:
     """`s` without known secrets and without what looks like one: API tokens, `password=...`, bearer tokens, tickets, private key
     blocks, password hashes, user info in URLs."""
-    s = _known.mask(s)
-    if (passed_here := _passed.get()) is not None:
-        s = passed_here.mask(s)
+    if isinstance(s, Masked):
+        return s
+    s = mask_known(s)
     if _SUSPECT.search(s):
-        for pattern, replacement in _SHAPES:
+        for pattern, replacement in SHAPES:
             s = pattern.sub(replacement, s)
     return s
-
-
-_SECRET_OPTION = re.compile(r"(?i)" + _OPTION_NAME + r"$")
-_SHORT_OPTIONS = {"sshpass": "-p", "curl": "-u", "wget": "--password", "openssl": "-pass", "mysql": "-p", "mysqldump": "-p"}
-
-
-def mask_argv(argv: Sequence[str]) -> list[str]:
-    """A command that may be shown: the value after `--password` and the like (and after `sshpass -p`, `curl -u`) as MARK."""
-    return list(_mask_argv(argv))
-
-
-def _mask_argv(argv: Sequence[str]) -> Iterator[str]:
-    short = ""
-    hide_next = False
-    for argument in argv:
-        if hide_next:
-            hide_next = False
-            yield MARK
-            continue
-        short = _SHORT_OPTIONS.get(argument.rsplit("/", 1)[-1], short)
-        hide_next = bool(_SECRET_OPTION.match(argument)) or (bool(short) and argument == short)
-        if short == "-p" and argument.startswith("-p") and len(argument) > 2:
-            yield f"-p{MARK}"
-        else:
-            yield mask_text(argument)

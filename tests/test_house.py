@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "proxmox_mcp"
 # From the ground up. A module may import from its own line and from those before it.
 FLOORS = (
     {"errors", "text"},
-    {"secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "limits"},
+    {"secrets", "command_secrets", "plan", "config", "cursor", "ssh_targets", "read_commands", "privileges", "limits"},
     {"arguments", "questions", "looks", "preview", "render", "http_client", "ssh", "audit"},
     {"gates", "tasks", "inventory", "storages", "health"},
     {"limited_reads", "terminal", "far_files"},

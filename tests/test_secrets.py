@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxmox_mcp import secrets
-from proxmox_mcp.secrets import MARK, Known, mask_argv, mask_params, mask_text
+from proxmox_mcp.audit.record import plain
+from proxmox_mcp.command_secrets import mask_argv
+from proxmox_mcp.secrets import MARK, Known, mask_params, mask_text
 
 CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "pve" / "captures.json"
 UUID = "00000000-1111-4222-8333-444444444444"
@@ -224,3 +226,65 @@ def test_what_a_caller_passes_as_a_secret_is_masked_in_this_call_alone() -> None
     with secrets.passed(["hunter22", "run"]):
         assert secrets.mask_text("said hunter22, run") == f"said {MARK}, run"
     assert secrets.mask_text("said hunter22, run") == "said hunter22, run"
+
+
+IN_LINES = """
+sshpass -p geheim ssh h
+sshpass -pgeheim ssh h
+mysql -uroot -pgeheim -e x
+mysqldump -u root -p'geheim' db
+curl -u admin:geheim https://x
+curl --user=admin:geheim https://x
+docker login -u me -p geheim h
+ipmitool -H h -U root -P geheim chassis status
+ldapsearch -D cn=x -w geheim
+redis-cli -a geheim ping
+htpasswd -b /etc/x joe geheim
+smbclient //h/s -U 'joe%geheim'
+openssl rsa -passin pass:geheim
+mount -o user=joe,pass=geheim //h/s /mnt
+echo 'root:geheim' | chpasswd
+echo root:geheim|sudo -n chpasswd
+printf '%s' geheim | passwd --stdin root
+chpasswd <<< "root:geheim"
+mysql -e "set password for root = password('geheim')"
+PGPASSWORD=geheim psql
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("line", [*IN_LINES, "chpasswd <<EOF\nroot:geheim\nEOF"])
+def test_a_secret_in_a_shell_line_is_masked(line: str) -> None:
+    (shown,) = mask_argv([line])
+    assert "geheim" not in shown
+    assert MARK in shown
+    assert line.split()[0].partition("=")[0] in shown
+    assert mask_text(shown) is shown  # the log masks again what it writes
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'export DB_PASSWORD="$(reboot now)"',
+        "password='$(reboot now)'",
+        "token=`reboot${IFS}now`",
+        'password=\\" reboot now \\"',
+        'echo "password=" && reboot now " "',
+        "echo -----BEGIN PRIVATE KEY-----\nreboot now\n-----END PRIVATE KEY-----",
+        "curl -u 'x' ; reboot now",
+        "echo a`reboot now` | chpasswd",
+        "Authorization: bearer x|reboot now",
+        "mysql -p$(reboot now)",
+    ],
+)
+def test_no_mask_hides_code_from_the_record(line: str) -> None:
+    (shown,) = mask_argv([line])
+    assert "reboot" in shown
+    assert "now" in shown
+    assert plain([shown], mask_text) == [shown]
+
+
+def test_key_material_in_a_shell_line_is_masked_line_by_line() -> None:
+    body = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gt"
+    (shown,) = mask_argv([f"cat >k <<E\n-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n{body}\n-----END OPENSSH PRIVATE KEY-----\nE\nreboot"])
+    assert body not in shown
+    assert shown.endswith("\nE\nreboot")

@@ -57,7 +57,7 @@ def plain(value: Any, mask: Mask) -> Any:
         return mask(bytes(value).decode("utf-8", "backslashreplace"))
     if isinstance(value, float) and math.isfinite(value):
         return value
-    return mask(str(value))
+    return mask(value if isinstance(value, str) else str(value))
 
 
 def timestamp() -> str:
