@@ -94,7 +94,7 @@ def _text_list(
     more: str,
     behind: bool,
 ) -> str:
-    head = f"{total} further {answer.title}" if behind else f"{total} {answer.title}"
+    head = text.counted(total, f"further {answer.title}" if behind else answer.title)
     if start or more:
         head = f"{start + 1}-{start + len(lines)} of {head}" if lines else f"0 more of {head}"
     said = [head, *(f"{name}={_inline(value)}" for name, value in answer.filters.items() if value is not None)]

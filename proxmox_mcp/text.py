@@ -38,6 +38,15 @@ def size(n: float | None) -> str:
     return f"{sign}{value:.1f}{_UNITS[step]}" if value < 99.95 else f"{sign}{value:.0f}{_UNITS[step]}"
 
 
+def counted(number: int, things: str) -> str:
+    """A number with its things, which are named in the plural: "1 guest", "2 guests", "1 volume, largest first"."""
+    if number != 1:
+        return f"{number} {things}"
+    noun, comma, rest = things.partition(",")
+    noun = f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
+    return f"1 {noun}{comma}{rest}"
+
+
 def duration(seconds: float | None) -> str:
     """Seconds as their two largest units: 45s, 3m20s, 4h5m, 12d4h; "-" when unknown."""
     value = _number(seconds)

@@ -143,7 +143,7 @@ def test_a_megabyte_line_is_capped_everywhere() -> None:
 @pytest.mark.parametrize("kind", list(Kind))
 def test_a_value_of_a_wrong_type_is_never_an_exception(kind: Kind, value: Any) -> None:
     answer = Answer("things", rows=[{"a": 1, "b": value}], columns=(Column("a"), Column("b", kind)), order=("b",))
-    assert render(answer, View()).startswith("1 things")
+    assert render(answer, View()).startswith("1 thing")
     assert json.loads(render(answer, View(json=True)))["count"] == 1
     assert render(Answer("x", record={"b": value}, columns=(Column("b", kind),)), View()).startswith("x\nb:")
 
@@ -180,7 +180,7 @@ def test_what_holds_for_a_list_as_a_whole_stands_before_its_rows() -> None:
         kinds={"used": Kind.BYTES},
     )
     assert render(answer, View()).splitlines() == [
-        "1 volumes", "read on pve1", "used: 1.0G", "by_content:", "content size", "iso 2.0K", "backup -", "volid size", "nas:iso/x.iso 5B",
+        "1 volume", "read on pve1", "used: 1.0G", "by_content:", "content size", "iso 2.0K", "backup -", "volid size", "nas:iso/x.iso 5B",
     ]  # fmt: skip
     found = json.loads(render(answer, View(json=True)))
     assert (found["used"], found["by_content"][0], found["lines"]) == (2**30, {"content": "iso", "size": 2048}, ["read on pve1"])

@@ -164,3 +164,10 @@ def test_long_runs_of_blanks_are_cleaned_in_linear_time() -> None:
     assert text.clean("\x1b " * 200_000 + "é") == "é"
     assert text.clean("\t \n" * 100_000 + "é") == "é"
     assert time.monotonic() - began < 5
+
+
+def test_things_are_counted() -> None:
+    assert [text.counted(n, "guests") for n in (0, 1, 2)] == ["0 guests", "1 guest", "2 guests"]
+    assert text.counted(1, "volumes, largest first") == "1 volume, largest first"
+    assert text.counted(1, "properties") == "1 property"
+    assert text.counted(1, "further ZFS pools") == "1 further ZFS pool"

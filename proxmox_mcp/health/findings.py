@@ -141,7 +141,7 @@ def _guests(seen: Seen) -> str:
     counts = Counter(guest.status for guest in real)
     said = ", ".join(f"{counts[state]} {text.clean(state, 20)}" for state in sorted({"running", "stopped", *counts}))
     templates = len(seen.guests) - len(real)
-    return f"{len(real)}: {said}" + (f"; {templates} templates" if templates else "")
+    return f"{len(real)}: {said}" + (f"; {text.counted(templates, 'templates')}" if templates else "")
 
 
 # --- storages

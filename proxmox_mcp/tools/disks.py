@@ -31,13 +31,13 @@ _DISKS = (
 
 @tool("proxmox_list_disks", "Disks with SMART health, of a node or all.", title="List disks", group="disks", model=ListDisks)
 async def list_disks(args: ListDisks, call: Call) -> Answer:
-    """GET /nodes/{node}/disks/list, failing and worn first. Bytes; `wearout` (head life%) is percent of life left; without `used`: free.
+    """GET /nodes/{node}/disks/list, failing and worn first. Bytes; `wearout` (head life%) is percent of life left.
 
     3 disks; node=pve1
     devpath model type size health life% used state
     /dev/sdc WDC_WD40 hdd 3.6T FAILED! - ZFS failing
     /dev/sda WDC_WD40 hdd 3.6T PASSED - ZFS ok
-    /dev/sdb 870_EVO ssd 894G OK 97 - ok
+    /dev/sdb 870_EVO ssd 894G OK 97 free ok
     """
     found = await call.inventory.from_nodes(args.node, lambda node: disks.rows(call.api, node, partitions=args.include_partitions))
     rows = [_disk_row(row, node) for node, listed in found.items() for row in listed]
@@ -54,6 +54,8 @@ def _disk_row(row: Mapping[str, Any], node: str) -> dict[str, Any]:
     spin = number(row.get("rpm"))
     shown = {**row, "node": node, "state": state, "rank": {"failing": 0, "worn": 1}.get(state or "", 2)}
     shown |= {"wearout": number(row.get("wearout")), "rpm": spin if spin is not None and spin >= 0 else None}
+    if not part:
+        shown["used"] = row.get("used") or "free"  # Proxmox leaves it out for a disk that nothing uses
     return shown | {name: flag(row[name]) for name in ("gpt", "mounted") if name in row}
 
 
@@ -82,7 +84,9 @@ async def get_disk_smart(args: DiskSmart, call: Call) -> Answer:
     params = {"disk": device, "healthonly": 1 if args.healthonly else None}
     found = await read_object(call.api, "nodes", node.name, "disks", "smart", params=params)
     state = disks.state(found)
-    record: dict[str, Any] = {"health": found.get("health"), "state": state, "type": found.get("type")}
+    record: dict[str, Any] = {"health": found.get("health"), "state": state}
+    if found.get("type") is not None:
+        record["type"] = found["type"]
     if number(found.get("wearout")) is not None:
         record["life%"] = number(found["wearout"])
     listed = found.get("attributes")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from proxmox_mcp import text
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Bridge, Changing, Flag, GuestName, NodeName, StorageId, Vmid, VolumeId, Waiting, between
 from proxmox_mcp.changes import conclusions, disk_size, guest_config, storage_fit
@@ -86,8 +87,9 @@ async def create_vm(args: CreateVm, call: Call) -> Plan:
         "boot": f"order={'ide2;' if args.iso else ''}scsi0;net0",
         "start": 1 if args.start else None,
     }
+    vcpus = text.counted(args.sockets * args.cores, "vCPUs")
     summary = (
-        f"create VM {vmid}{f' ({args.name})' if args.name else ''} on {node}: {args.sockets * args.cores} vCPUs, {args.memory_mb} MiB, "
+        f"create VM {vmid}{f' ({args.name})' if args.name else ''} on {node}: {vcpus}, {args.memory_mb} MiB, "
         f"{disk_size.gib_text(args.disk_gb)} GiB ({form}) on storage {args.disk_storage}, network on {args.bridge}"
         + (f", installs from {args.iso}" if args.iso else "")
         + (", then start it" if args.start else "")
@@ -214,8 +216,8 @@ async def create_container(args: CreateContainer, call: Call) -> Plan:
     called = f" ({args.hostname})" if args.hostname else ""
     summary = (
         f"create {'unprivileged' if args.unprivileged else 'PRIVILEGED'} CT {vmid}{called} on {node} from {args.ostemplate}: "
-        f"{args.cores} cores, {args.memory_mb} MiB, {disk_size.gib_text(args.disk_gb)} GiB on storage {args.disk_storage}, "
-        f"{args.ip} on {args.bridge}" + (", then start it" if args.start else "")
+        f"{text.counted(args.cores, 'cores')}, {args.memory_mb} MiB, {disk_size.gib_text(args.disk_gb)} GiB "
+        f"on storage {args.disk_storage}, {args.ip} on {args.bridge}" + (", then start it" if args.start else "")
     )
     return _plan(call, checks, summary, node, "lxc", args.disk_storage, params, notes)
 

@@ -67,13 +67,14 @@ _STATUS = tuple(
     for kind, names in {
         Kind.PERCENT: ("cpu", "wait"),
         Kind.DURATION: ("uptime",),
+        Kind.FLAG: ("secure_boot",),
         Kind.BYTES: (
             *("memory_used", "memory_free", "memory_available", "memory_total", "swap_used", "swap_total"),
             *("rootfs_used", "rootfs_avail", "rootfs_total", "ksm_shared"),
         ),
     }.items()
     for name in names
-) + tuple(Column(name) for name in ("boot", "secure_boot", "cpu_sockets", "cpu_mhz", "swap"))
+) + tuple(Column(name) for name in ("boot", "cpu_sockets", "cpu_mhz", "swap"))
 
 
 @tool("proxmox_get_node_status", "Load, memory, versions of a node.", title="Node status", group="overview", model=NodeStatus)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from proxmox_mcp import text
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Count, Fields, Listing, NodeName, Reading, StorageId, matching, plain_text
 from proxmox_mcp.inventory import flag, number, per_node, read_object, read_rows, share, storage_state, word
@@ -249,9 +250,9 @@ async def _remarks(call: Call, storage: str, rows: Sequence[Mapping[str, Any]]) 
     unknown = sum(row["size"] is None for row in rows)
     near = sum(bool(row["approx"]) for row in rows)
     if unknown:
-        notes.append(f"the size of {unknown} volumes is not known: totals are at least what they say")
+        notes.append(f"the size of {text.counted(unknown, 'volumes')} is not known: totals are at least what they say")
     if near:
-        notes.append(f"the size of {near} volumes is approximate (approx)")
+        notes.append(f"the size of {text.counted(near, 'volumes')} is approximate (approx)")
     permissions = await call.inventory.permissions()
     if not rows or any(row.get("content") == "backup" for row in rows):
         why = permissions.explains_no_backups(storage)
@@ -262,5 +263,5 @@ async def _remarks(call: Call, storage: str, rows: Sequence[Mapping[str, Any]]) 
         lost = [str(row.get("volid")) for row in disks if row["vmid"] not in guests]
         if lost and guests:
             more = f" and {len(lost) - 10} more" if len(lost) > 10 else ""
-            notes.append(f"{len(lost)} disks belong to ids that no guest has (orphaned?): {', '.join(lost[:10])}{more}")
+            notes.append(f"of ids that no guest has (orphaned?): {text.counted(len(lost), 'disks')}: {', '.join(lost[:10])}{more}")
     return notes

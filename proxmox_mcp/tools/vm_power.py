@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from proxmox_mcp import text
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Kind, NodeName, Vmid, Waiting, between
 from proxmox_mcp.changes import conclusions, guest_config
@@ -235,8 +236,14 @@ def _memory(guest: Subject) -> object:
 
 
 def _told(sizes: Mapping[str, object]) -> str:
-    words = {"memory": "{} MiB of memory", "cores": "{} cores"}
-    return " and ".join(words[name].format("all" if value is None else value) for name, value in sizes.items())
+    told = []
+    for name, value in sizes.items():
+        known = number(value)
+        if name == "memory":
+            told.append(f"{value} MiB of memory")
+        else:
+            told.append("all cores" if value is None else f"{value} cores" if known is None else text.counted(int(known), "cores"))
+    return " and ".join(told)
 
 
 def _stands(name: str, row: Mapping[str, Any], guest: Subject) -> str:

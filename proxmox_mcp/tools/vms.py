@@ -64,10 +64,15 @@ async def list_vms(args: ListVms, call: Call) -> Answer:
     node = (await call.inventory.node(args.node)).name if args.node is not None else None
     filters = {"node": node, "vmid": args.vmid, "status": args.status, "type": args.guest_type, "name": args.name}
     everyone = [_complete(row) for row in await call.inventory.guest_rows()]
-    rows = [row for row in everyone if _wanted(row, args, node)]
-    if any(row["status"] == "unknown" for row in rows):
+    fitting = [row for row in everyone if _wanted(row, args, node)]
+    rows = [row for row in fitting if args.status is None or row["status"] == args.status]
+    unknown = [str(row["vmid"]) for row in fitting if row["status"] == "unknown"]
+    if unknown:
         await call.inventory.live_nodes()  # an offline node explains it
     notes = call.inventory.notes
+    if unknown and args.status not in (None, "unknown"):
+        more = " ..." if len(unknown) > 20 else ""
+        notes += (f"not in the list, their status is not known: {', '.join(unknown[:20])}{more}",)
     if not everyone and not call.inventory.gaps:
         notes += tuple(filter(None, [(await call.inventory.permissions()).explains_empty("guests", "/vms", "VM.Audit")]))
     elif not rows:
@@ -81,7 +86,6 @@ def _wanted(row: Mapping[str, Any], args: ListVms, node: str | None) -> bool:
     return (
         (node is None or row["node"] == node)
         and (args.vmid is None or row["vmid"] == args.vmid)
-        and (args.status is None or row["status"] == args.status)
         and (args.guest_type is None or row["type"] == args.guest_type)
         and (args.name is None or args.name.casefold() in str(row["name"] or "").casefold())
     )

@@ -30,9 +30,9 @@ async def test_g52_passed_and_ok_are_healthy_and_the_failing_disk_comes_first(se
     assert (await ask(served, "list_disks", node="pve1")).splitlines() == [
         "3 disks; node=pve1",
         "node devpath model type size health life% used state",
-        "pve1 /dev/sdc - hdd 1B FAILED! - - failing",
+        "pve1 /dev/sdc - hdd 1B FAILED! - free failing",
         "pve1 /dev/sda - hdd 3.6T PASSED - ZFS ok",
-        "pve1 /dev/sdb - ssd 894G OK 97 - ok",
+        "pve1 /dev/sdb - ssd 894G OK 97 free ok",
     ]
 
 

@@ -91,3 +91,8 @@ async def test_a_true_596_keeps_its_wording_and_an_offline_node_is_not_asked() -
         with pytest.raises(NodeUnreachable, match="node pve2 is offline, so it was not asked"):
             await ask(api, "get_node_status", node="pve2")
         assert not [path for path in api.paths if "/pve2/" in path]
+
+
+async def test_secure_boot_is_a_yes_or_a_no() -> None:
+    with served_cluster(nodes=1) as api:
+        assert "boot: efi\nsecure_boot: no" in await ask(api, "get_node_status", node="pve1")

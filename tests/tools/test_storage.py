@@ -138,8 +138,8 @@ async def test_g31_sizes_that_are_approximate_or_unknown(served: ServedApi) -> N
         "local:backup/vzdump-lxc-205-2026_03_01-02_00_00.tar.zst backup 205 5B -",
         "local:iso/x.iso iso - - -",
     ]
-    assert "note: the size of 1 volumes is not known: totals are at least what they say" in lines
-    assert "note: the size of 1 volumes is approximate (approx)" in lines
+    assert "note: the size of 1 volume is not known: totals are at least what they say" in lines
+    assert "note: the size of 1 volume is approximate (approx)" in lines
     assert "used_fraction: 25%" in lines
     found = await ask_json(served, "storage_usage_detail", storage="san")
     assert found["by_content"] == [
@@ -152,9 +152,7 @@ async def test_g31_sizes_that_are_approximate_or_unknown(served: ServedApi) -> N
 
 async def test_disks_of_guests_that_are_gone_are_named(served: ServedApi) -> None:
     serve_content(served, G31, shared=1)
-    assert "1 disks belong to ids that no guest has (orphaned?): san:vm-101-disk-0" in await ask(
-        served, "storage_usage_detail", storage="san"
-    )
+    assert "of ids that no guest has (orphaned?): 1 disk: san:vm-101-disk-0" in await ask(served, "storage_usage_detail", storage="san")
     served.on("GET", "/access/permissions", {"/": {"Datastore.Allocate": 1}, "/vms/205": {"VM.Audit": 1}})
     assert "orphaned" not in await ask(served, "storage_usage_detail", storage="san")  # it may just be hidden
 

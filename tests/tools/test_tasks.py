@@ -155,7 +155,7 @@ async def test_what_does_not_answer_is_a_gap_and_own_tasks_only_is_said() -> Non
     with served_cluster(nodes=3, offline={"pve3"}) as api:
         api.on("GET", "/nodes/pve2/tasks", Reply(596, "Connection timed out"))
         text = await ask(api, "list_tasks", typefilter="aptupdate")
-        assert text.startswith("1 tasks; type=aptupdate")
+        assert text.startswith("1 task; type=aptupdate")
         assert "note: pve3: not reachable (offline)" in text
         assert "note: pve2: not reachable (596)" in text
     with served_cluster(rights=NO_RIGHTS) as api:

@@ -68,7 +68,7 @@ async def test_g23_an_empty_list_that_means_no_rights_says_so(served: ServedApi)
 
 async def test_permissions_are_read_only_when_the_list_is_empty() -> None:
     with served_cluster(rights=ONE_GUEST) as api:
-        assert (await ask(api, "list_vms")).startswith("1 guests\n")
+        assert (await ask(api, "list_vms")).startswith("1 guest\n")
         assert api.count("GET", "/access/permissions") == 0
 
 
@@ -206,3 +206,15 @@ async def test_a_guest_that_is_not_there_and_one_that_is_hidden_are_told_apart()
         await ask(api, "get_vm_status", vmid=999)
     with served_cluster(rights=NO_RIGHTS) as api, pytest.raises(PermissionDenied, match="guest 101 exists, but this token does not see it"):
         await ask(api, "get_vm_status", vmid=101)
+
+
+async def test_a_status_that_is_not_known_is_neither_running_nor_stopped_and_is_named() -> None:
+    with served_cluster(nodes=3, guests=6, offline={"pve3"}) as api:
+        silent = sorted(guest.vmid for guest in api.world.guests.values() if guest.node == "pve3")
+        for status in ("running", "stopped"):
+            text = await ask(api, "list_vms", status=status)
+            assert not any(line.startswith(f"{vmid} ") for vmid in silent for line in text.splitlines())
+            assert f"note: not in the list, their status is not known: {', '.join(map(str, silent))}" in text
+            assert "note: pve3: not reachable (offline)" in text
+        assert "not in the list" not in await ask(api, "list_vms", status="unknown")
+        assert "not in the list" not in await ask(api, "list_vms", status="running", node="pve1")
