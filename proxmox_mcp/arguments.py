@@ -49,10 +49,17 @@ def _json_text(value: Any) -> Any:
     # some clients send arrays and objects as JSON text
     if isinstance(value, str) and value[:1] in "[{":
         try:
-            return json.loads(value)
-        except ValueError:
+            return json.loads(value, object_pairs_hook=_each_name_once)
+        except (ValueError, RecursionError):
             return value
     return value
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
 
 
 def _field_names(value: list[str]) -> list[str]:
@@ -166,6 +173,9 @@ class Waiting(BaseModel):
     wait_seconds: Seconds = 0
 
 
+_TOLD = 20  # faults of one call that are named
+
+
 def parse(model: type[Arguments], raw: Mapping[str, Any]) -> Arguments:
     """The checked arguments of a call; InvalidArgument names each fault. The predecessor's {"params": {...}} wrapper is accepted."""
     given: Any = raw
@@ -173,18 +183,26 @@ def parse(model: type[Arguments], raw: Mapping[str, Any]) -> Arguments:
         given = _json_text(raw["params"])
         if not isinstance(given, dict):
             raise InvalidArgument("", 'pass the arguments flat: {"vmid": 101, ...}')
+    truths = [name for name, value in given.items() if isinstance(value, bool) and _is_number(model.model_fields.get(name))]
+    if truths:  # pydantic would read true as 1
+        raise InvalidArgument(", ".join(truths), "must be a number, not true or false")
     try:
         return model.model_validate(given)
     except ValidationError as exc:
         faults = exc.errors(include_url=False, include_input=False, include_context=False)
     found: dict[str, list[str]] = {}
-    for fault in faults:
+    for fault in faults[:_TOLD]:
         name = ".".join(str(part)[:64] for part in fault["loc"]) or "arguments"
         found.setdefault(name, []).append(_words(fault["type"], fault["msg"], name, model))
     if len(found) == 1:
         ((name, words),) = found.items()
         raise InvalidArgument(name, "; ".join(words))
-    raise InvalidArgument(", ".join(found), "; ".join(f"{name}: {'; '.join(words)}" for name, words in found.items()))
+    more = f"; and {len(faults) - _TOLD} more" if len(faults) > _TOLD else ""
+    raise InvalidArgument(", ".join(found), "; ".join(f"{name}: {'; '.join(words)}" for name, words in found.items()) + more)
+
+
+def _is_number(field: FieldInfo | None) -> bool:
+    return field is not None and _shape(field.annotation, field.metadata).get("type") in ("integer", "number")
 
 
 def _words(kind: str, message: str, name: str, model: type[Arguments]) -> str:

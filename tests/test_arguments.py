@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, Literal
 
 import pytest
@@ -182,3 +183,34 @@ def test_the_schema_says_what_pydantic_would_say(tool: Tool) -> None:
         assert {key: value for key, value in spec.items() if key != "default"} == leaned(theirs["properties"][name]), name
         if "default" in spec:
             assert spec["default"] == theirs["properties"][name]["default"]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '{"confirm":false,"confirm":true}', '{"a":{"b":1,"b":2}}'])
+def test_json_text_is_an_object_that_says_one_thing_or_it_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        parse(Wipe, {"storage": "nas", "properties": text})
+    assert refused.value.argument == "properties"
+    with pytest.raises(InvalidArgument, match="flat"):
+        parse(Wipe, {"params": text})
+
+
+def test_a_truth_value_is_no_number() -> None:
+    for name, model in (("vmid", Guests), ("limit", Guests), ("wait_seconds", Wipe)):
+        with pytest.raises(InvalidArgument) as refused:
+            parse(model, {"storage": "nas", name: True} if model is Wipe else {name: True})
+        assert (refused.value.argument, "must be a number" in str(refused.value)) == (name, True)
+
+
+def test_endless_faults_are_told_in_short_and_in_time() -> None:
+    began = time.monotonic()
+    with pytest.raises(InvalidArgument) as refused:
+        parse(Wipe, {f"wrong{n}": n for n in range(100_000)})
+    assert time.monotonic() - began < 5
+    assert len(str(refused.value)) < 10_000
+    assert str(refused.value).endswith("and 99981 more")
+
+
+def test_no_list_of_disks_is_endless() -> None:
+    (tool,) = (tool for tool in all_tools() if tool.name == "proxmox_zfs_pool_manage")
+    with pytest.raises(InvalidArgument, match="at most 256"):
+        parse(tool.model, {"action": "create", "name": "tank", "raidlevel": "mirror", "devices": ["sda"] * 257})

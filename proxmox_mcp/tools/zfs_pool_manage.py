@@ -20,6 +20,7 @@ from proxmox_mcp.registry import tool
 
 # the fewest disks of each level
 _FEWEST = {"single": 1, "mirror": 2, "raid10": 4, "raidz": 3, "raidz2": 4, "raidz3": 5, "draid": 3, "draid2": 4, "draid3": 5}
+_MOST = 256
 _RESERVED = re.compile(r"(?:mirror|raidz|draid|spare).*|log|c[0-9].*", re.IGNORECASE)
 
 
@@ -46,6 +47,8 @@ class ZfsPoolManage(Destroying, Waiting):
         if _RESERVED.fullmatch(self.name):
             raise ValueError("ZFS keeps names that begin with mirror, raidz, draid, spare, or c and a digit, and log, for itself")
         given = self.devices or []
+        if len(given) > _MOST:
+            raise ValueError(f"at most {_MOST} devices")
         fewest = _FEWEST[self.raidlevel]
         if len(given) < fewest or (self.raidlevel == "single" and len(given) != 1):
             raise ValueError(f"raidlevel {self.raidlevel} needs {'exactly one device' if fewest == 1 else f'at least {fewest} devices'}")
