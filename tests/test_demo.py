@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -98,6 +99,58 @@ async def test_no_answer_holds_a_placeholder(read: Reader, path: str) -> None:
     answer = await read(path)
     assert answer not in (None, "", 0)
     assert [text for text in texts(answer) if re.search(r"fake|example|EXAMPLE|0000-0000", text) and text != "fakepve"] == []
+
+
+async def test_no_tool_meets_an_answer_that_nobody_thought_of(
+    settings: Settings, cluster: demo.Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the demo does not answer itself comes from fakepve's schema: "fake", 0."""
+    tools = {tool.name: tool for tool in all_tools()}
+    archive = next(name for name in cluster.cluster.storages["pbs"]["volumes"] if "/101/" in name)
+    look: list[tuple[str, dict[str, Any]]] = [
+        *((name, {}) for name in ("health_overview", "list_backups", "list_backup_jobs", "list_disks", "list_zfs", "list_tasks")),
+        *((name, {"vmid": vmid}) for name in ("get_vm_status", "list_snapshots") for vmid in (101, 200)),
+        *(("snapshot", {"vmid": vmid, "action": "create", "snapname": "before", "dry_run": True}) for vmid in (101, 200)),
+        *(("clone_vm", {"vmid": vmid, "dry_run": True}) for vmid in (101, 205, 9000)),
+        ("restore_backup", {"vmid": 300, "archive": f"pbs:{archive}", "dry_run": True}),
+        ("create_backup", {"vmid": 101, "storage": "nas", "dry_run": True}),
+        ("move_disk", {"vmid": 101, "disk": "scsi0", "target_storage": "tank", "dry_run": True}),
+        ("resize_vm", {"vmid": 101, "cores": 2, "dry_run": True}),
+        ("create_vm", {"node": "pve1", "disk_storage": "tank", "disk_gb": 8, "dry_run": True}),
+        ("zfs_pool_manage", {"action": "destroy", "name": "tank", "node": "pve1", "dry_run": True}),
+        ("storage_config", {"action": "remove", "storage": "nas", "dry_run": True}),
+    ]
+    met: list[str] = []
+    made_up = cluster.cluster.synthesise
+
+    async def noticed(match: Any, method: str, info: Any, user: Any, values: Any) -> Any:
+        met.append(f"{method} {match.template}")
+        return await made_up(match, method, info, user, values)
+
+    app = App(settings)
+    monkeypatch.setattr(cluster.cluster, "synthesise", noticed)
+    told = {}
+    for name, arguments in look:
+        found = await pipeline.run(tools[f"proxmox_{name}"], arguments, app, FakePerson())
+        assert isinstance(found, pipeline.Result)
+        told[name, arguments.get("vmid")] = found.text
+    await app.close()
+    assert met == []
+    assert "Would work." in told["snapshot", 101]
+    assert "Would work." in told["snapshot", 200]
+    assert "as a linked clone" in told["clone_vm", 9000]
+    assert "(web01) as new VM 300" in told["restore_backup", 300]
+    assert not [text for text in told.values() if "fake" in text]
+
+
+@pytest.mark.parametrize(("schedule", "days"), [("22:00", 1), ("sun 03:00", 7)])
+def test_a_schedule_comes_when_it_says(schedule: str, days: int) -> None:
+    now = 1_796_091_400
+    times = [run["timestamp"] for run in history.runs(schedule, now, 5)]
+    assert len(times) == 5
+    assert now < times[0] <= now + days * 86_400
+    assert {later - earlier for earlier, later in itertools.pairwise(times)} == {days * 86_400}
+    assert {time.strftime("%a %H:%M", time.gmtime(when)).lower()[-len(schedule) :] for when in times} == {schedule}
 
 
 async def test_three_nodes_one_of_them_silent(read: Reader) -> None:

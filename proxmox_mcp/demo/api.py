@@ -194,8 +194,11 @@ class DemoCluster(DemoStorage):
             ("GET", f"{node}/disks/zfs/{{name}}", self._of_node(lambda n, v: hardware.zfs_pool(n, v["name"]))),
             ("PUT", f"{node}/disks/wipedisk", self._root_only),
             ("POST", f"{node}/vzdump", self.vzdump),
+            ("GET", f"{node}/vzdump/extractconfig", self._of_node(lambda n, v: history.inside(str(v["volume"])))),
+            *(("GET", f"{node}/{kind}/{{vmid}}/feature", self._feature) for kind in ("qemu", "lxc")),
             ("GET", f"{node}/replication", self._of_node(lambda n, v: [])),
             ("GET", f"{node}/apt/update", self._of_node(lambda n, v: [])),
+            ("GET", "/cluster/jobs/schedule-analyze", self._schedule),
             ("GET", "/cluster/backup", self._of_cluster(lambda: history.jobs(time.time()))),
             ("GET", "/cluster/backup-info/not-backed-up", self._of_cluster(self._not_backed_up)),
             ("GET", "/cluster/tasks", self._of_cluster(lambda: [self._task_view(task, True) for task in self.tasklog[-60:][::-1]])),
@@ -221,6 +224,16 @@ class DemoCluster(DemoStorage):
             return answer()
 
         return handle
+
+    async def _schedule(self, values: Values, user: str) -> Any:
+        return history.runs(str(values["schedule"]), time.time(), int(values.get("iterations", 10)))
+
+    async def _feature(self, values: Values, user: str) -> Any:
+        """All storages of the demo take snapshots and copies; a linked clone needs a template or a snapshot."""
+        vmid = int(values["vmid"])
+        guest = next((one for one in [*self.vms, *self.cts] if one.vmid == vmid), None)
+        linked = values.get("feature") == "clone" and not values.get("snapname") and not (guest is not None and guest.template)
+        return {"hasFeature": int(not linked), "nodes": [node.name for node in world.NODES if node.online]}
 
     async def _root_only(self, values: Values, user: str) -> Any:
         raise PveError(403, "Permission check failed (user != root@pam)")

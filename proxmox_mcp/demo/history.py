@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -57,6 +58,26 @@ def jobs(now: float) -> list[dict[str, Any]]:
         },
         {**common, "id": "backup-lab", "enabled": 0, "schedule": "sat 05:00", "storage": "nas", "compress": "zstd", "pool": "lab"},
     ]
+
+
+def runs(schedule: str, now: float, count: int) -> list[dict[str, Any]]:
+    """GET /cluster/jobs/schedule-analyze: when a daily (21:00) or weekly (sun 03:00) schedule comes next."""
+    day, _, clock = schedule.rpartition(" ")
+    hour, minute = map(int, clock.split(":"))
+    start = int(now) // DAY * DAY + hour * 3600 + minute * 60
+    if day:
+        # the epoch began on a Thursday
+        start += ("thu", "fri", "sat", "sun", "mon", "tue", "wed").index(day) * DAY - start // DAY % 7 * DAY
+    step = 7 * DAY if day else DAY
+    times = [start + step * number for number in range(count + 2) if start + step * number > now][:count]
+    return [{"timestamp": when, "utc": time.strftime("%a %Y-%m-%d %H:%M:%S UTC", time.gmtime(when))} for when in times]
+
+
+def inside(volume: str) -> str:
+    """GET /nodes/{node}/vzdump/extractconfig: the configuration in a backup, that of its guest today."""
+    vmid = re.search(r"(?:/(?:vm|ct)/|-(?:qemu|lxc)-)(\d+)", volume)
+    guest = next((guest for guest in world.GUESTS if vmid and guest.vmid == int(vmid[1])), None)
+    return "".join(f"{key}: {value}\n" for key, value in world.config(guest).items()) if guest else ""
 
 
 def not_backed_up(guests: dict[int, tuple[str, str]]) -> list[dict[str, Any]]:
