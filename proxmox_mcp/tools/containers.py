@@ -13,6 +13,7 @@ from proxmox_mcp.arguments import Arguments, Changing, Destroying, NodeName, Vmi
 from proxmox_mcp.errors import InvalidArgument, Refused
 from proxmox_mcp.far_files import reading, refused
 from proxmox_mcp.plan import Answer, HostCommand, HostTarget, Plan, Risk, StepResult
+from proxmox_mcp.preview import where
 from proxmox_mcp.registry import tool
 from proxmox_mcp.terminal import ANY_STATUS, shell_plan, shown, targets
 from proxmox_mcp.tools.host_shell import Command
@@ -105,7 +106,7 @@ async def ct_service_action(args: CtService, call: Call) -> Answer | Plan:
     reads = args.action in READS
     target = await running_container(call, args.vmid, args.node, change=not reads)
     argv = ("sh", "-c", OwnScript(SERVICE), "service", args.action, args.service)
-    place = f"container {args.vmid}"
+    place = where(target)
     if reads:
         outcome = await call.door.run(HostCommand(target, argv, timeout=30))
         answer = shown(outcome, place)
@@ -116,7 +117,7 @@ async def ct_service_action(args: CtService, call: Call) -> Answer | Plan:
         return shown(results[0].data, place)
 
     return Plan(
-        summary=f"{args.action} {args.service} in container {args.vmid} on {target.node}",
+        summary=f"{args.action} {args.service} in {place}",
         steps=(HostCommand(target, argv, timeout=120, ok=ANY_STATUS),),
         risk=Risk.CHANGE,
         targets=targets(target),
@@ -172,8 +173,12 @@ async def ct_log_tail(args: CtLog, call: Call) -> Answer:
     target = await running_container(call, args.vmid, args.node, change=False)
     outcome = await call.door.run(HostCommand(target, argv, timeout=60, max_bytes=2_000_000))
     refused(outcome, args.path or "")
-    answer = shown(outcome, f"{source} in container {args.vmid}", most=24_000)
-    if outcome.ok and not outcome.stdout.strip():
+    place = where(target)
+    answer = shown(outcome, place, most=24_000)
+    if not outcome.ok:
+        return answer
+    answer = replace(answer, title=f"{source} in {place}", text_source=f"{source} in {place}")
+    if not outcome.stdout.strip():
         return replace(answer, text=None, notes=(*answer.notes, "no lines" + (f" with {args.grep!r}" if args.grep else "") + " were found"))
     return answer
 

@@ -196,11 +196,11 @@ class ZfsProperty(Changing, Reading):
     reads={"action": ("get",)},
 )
 async def zfs_property(args: ZfsProperty, call: Call) -> Answer | Plan:
-    """`zfs get -Hp`, `zfs set`. Values are ZFS's own: bytes, Unix seconds, ratios.
+    """`zfs get -Hp`, `zfs set`. Values are ZFS's own: bytes, Unix seconds, ratios; as text with their meaning behind them.
 
     2 properties; name=tank/data; node=pve1
     property value source
-    quota 0 default
+    quota "0 (none)" default
     org.lab:note "a user property, with = and : in it" local
     """
     zfs = await Zfs.on(call, args.node)
@@ -208,7 +208,8 @@ async def zfs_property(args: ZfsProperty, call: Call) -> Answer | Plan:
     found = await _properties(zfs, args.name, args.property)
     if args.action == "set":
         return _set(args, zfs, *(found[0][1:] if found else ("-", "-")))
-    rows = [{"property": name, "value": _told(value), "source": _told(source)} for name, value, source in found]
+    tell = (lambda _, value: value) if args.response_format == "json" else properties.readable
+    rows = [{"property": name, "value": _told(tell(name, value)), "source": _told(source)} for name, value, source in found]
     columns = (Column("property"), Column("value"), Column("source"))
     return Answer("properties", rows=rows, columns=columns, order=("property",), filters={"name": args.name, "node": zfs.node})
 
@@ -223,7 +224,8 @@ async def _properties(zfs: Zfs, name: str, wanted: str) -> list[tuple[str, str, 
 
 
 def _set(args: ZfsProperty, zfs: Zfs, now: str, source: str) -> Plan:
-    summary = f"set {args.property}={args.value} on {args.name} of node {zfs.node} (now {now}{f', {source}' if source != '-' else ''})"
+    before = properties.readable(args.property, now) + (f", {source}" if source != "-" else "")
+    summary = f"set {args.property}={args.value} on {args.name} of node {zfs.node} (now {before})"
     targets = destroying.targets(zfs.node, args.name)
     if (now, source) == (args.value, "local"):
         return Plan(f"{args.property} of {args.name} is {now} already", (), Risk.CHANGE, targets)

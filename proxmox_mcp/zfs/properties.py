@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from proxmox_mcp import text
 from proxmox_mcp.zfs import names
 
 Check = Callable[[str], bool]
@@ -119,6 +120,26 @@ def check_create(given: Mapping[str, Any]) -> dict[str, str]:
     if "volblocksize" in found and "volsize" not in found:
         raise ValueError("volblocksize is for a volume: give volsize too")
     return found
+
+
+_OF_BYTES = frozenset(
+    {"used", "available", "referenced", "logicalused", "logicalreferenced", "written", "volsize", "recordsize", "volblocksize"}
+    | {"quota", "refquota", "reservation", "refreservation", "special_small_blocks"}
+    | {f"usedby{what}" for what in ("snapshots", "dataset", "children", "refreservation")}
+)
+_NO_LIMIT = frozenset({"quota", "refquota", "reservation", "refreservation"})
+
+
+def readable(name: str, value: str) -> str:
+    """An exact value as `zfs get -p` gives it, its meaning behind it: "98304 (96.0K)", "0 (none)", "1772326800 (2026-03-01 01:00Z)"."""
+    if not value.isdecimal() or len(value) > 18:
+        return value
+    number = int(value)
+    if name in _NO_LIMIT and number == 0:
+        return f"{value} (none)"
+    if name in _OF_BYTES:
+        return f"{value} ({text.size(number)})"
+    return f"{value} ({text.when(number)})" if name == "creation" else value
 
 
 def warnings(name: str, value: str, *, new: bool = False) -> tuple[str, ...]:

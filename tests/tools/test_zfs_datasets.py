@@ -320,7 +320,9 @@ async def test_a_lost_connection_is_unknown_and_looked_at(tmp_path: Path) -> Non
 async def test_properties_are_read_without_flags_in_read_only_mode_too(tmp_path: Path) -> None:
     async with at_the_node(tmp_path, read_only=True) as here:
         text = await here.text("zfs_property", name="tank/data", property="quota,compression")
-        assert text.splitlines()[1:] == ["property value source", 'compression lz4 "inherited from tank"', "quota 0 default"]
+        assert text.splitlines()[1:] == ["property value source", 'compression lz4 "inherited from tank"', 'quota "0 (none)" default']
+        exact = json.loads(await here.text("zfs_property", name="tank/data", property="quota", response_format="json"))
+        assert exact["items"] == [{"property": "quota", "value": "0", "source": "default"}]
         with pytest.raises(InvalidArgument, match="read-only mode"):
             await here.call("zfs_property", action="set", name="tank/data", property="quota", value="1G", confirm=True)
 

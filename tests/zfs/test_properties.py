@@ -80,3 +80,21 @@ def test_dangers_are_named() -> None:
     assert not properties.warnings("sync", "standard")
     assert properties.warnings("recordsize", "1M") == ("recordsize applies to data written from now on",)
     assert not properties.warnings("recordsize", "1M", new=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("used", "98304", "98304 (96.0K)"),
+        ("quota", "0", "0 (none)"),
+        ("quota", "10737418240", "10737418240 (10.0G)"),
+        ("used", "0", "0 (0B)"),
+        ("creation", "1772326800", "1772326800 (2026-03-01 01:00Z)"),
+        ("copies", "2", "2"),
+        ("compression", "lz4", "lz4"),
+        ("receive_resume_token", "-", "-"),
+        ("org.lab:used", "7", "7"),
+    ],
+)
+def test_exact_values_come_with_their_meaning(name: str, value: str, told: str) -> None:
+    assert properties.readable(name, value) == told
