@@ -14,6 +14,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool as SdkTool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import ConfigDict
@@ -27,6 +28,7 @@ from proxmox_mcp.instructions import instructions
 from proxmox_mcp.prompts import add_prompts
 from proxmox_mcp.registry import Tool, all_tools
 from proxmox_mcp.resources import add_resources
+from proxmox_mcp.wire import Answering
 
 LONGEST_ERROR = 16_000  # characters
 # Our own models check the arguments and the answers are text alone: the SDK's view of a tool stays empty.
@@ -94,6 +96,11 @@ class Server(MCPServer[App]):
     """The SDK's server, with our words for an unknown tool, and an error for a prompt that cannot be made where the SDK has a crash."""
 
     offered: frozenset[str] = frozenset()
+
+    async def run_stdio_async(self) -> None:
+        async with stdio_server() as (messages, answers):
+            server = self._lowlevel_server
+            await server.run(Answering(messages, answers), answers, server.create_initialization_options())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None

@@ -19,7 +19,7 @@ FLOORS = (
     {"app", "host_ssh", "registry"},
     {"carry_out", "changes", "pipeline", "zfs"},
     {"tools"},
-    {"selection", "approval", "instructions", "prompts", "resources", "mcp_instance"},
+    {"selection", "approval", "instructions", "prompts", "resources", "wire", "mcp_instance"},
     {"server", "clients"},
     {"demo", "ssh_check", "doctor", "document"},
     {"cli"},
