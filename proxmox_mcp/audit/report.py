@@ -55,7 +55,8 @@ class Report:
           remark: intent 3 (proxmox_start_vm, 2026-03-01T01:00:00.000000+00:00) has no outcome
           cannot prove: that nobody who has the key rewrote them
         """
-        found = [f"{self.which}: {self.verdict}, {self.records:,} records{' before the problem' if self.first_problem else ''}"]
+        counted = f"{self.records:,} record{'' if self.records == 1 else 's'}"
+        found = [f"{self.which}: {self.verdict}, {counted}{' before the problem' if self.first_problem else ''}"]
         if self.first_problem:
             found.append(f"problem: {self.first_problem}")
         if self.newest:

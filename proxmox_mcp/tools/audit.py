@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
@@ -14,7 +16,7 @@ from proxmox_mcp.plan import Answer
 from proxmox_mcp.registry import tool
 
 if TYPE_CHECKING:
-    from proxmox_mcp.audit import Which
+    from proxmox_mcp.audit import Report, Which
 
 WHICH: tuple[Which, ...] = ("host", "vm", "api")
 
@@ -49,8 +51,18 @@ async def audit_verify(args: AuditVerify, call: Call) -> Answer:
     newest = [json.dumps(record) for which in logs for record in await anyio.to_thread.run_sync(tail, directory, which, args.tail)]
     return Answer(
         f"audit log: {counts}",
-        lines=() if args.response_format == "json" else tuple(line for report in reports for line in report.text().splitlines()),
+        lines=() if args.response_format == "json" else _lines(reports),
         record={report.which: report.as_dict() for report in reports} if args.response_format == "json" else {"directory": str(directory)},
         text="\n".join(newest) if newest else None,
         text_source=f"newest {args.tail} records",
     )
+
+
+def _lines(reports: Sequence[Report]) -> tuple[str, ...]:
+    """Each log's report; what cannot be proved of several is said once."""
+    limits: dict[str, list[str]] = {}
+    for report in reports:
+        for limit in report.cannot_prove:
+            limits.setdefault(limit, []).append(report.which)
+    told = [line for report in reports for line in replace(report, cannot_prove=()).text().splitlines()]
+    return (*told, *(f"cannot prove ({', '.join(names)}): {limit}" for limit, names in limits.items()))

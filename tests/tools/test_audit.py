@@ -36,6 +36,8 @@ def written(tmp_path: Path) -> App:
 async def test_each_log_has_its_verdict_and_a_new_install_is_not_called_intact(tmp_path: Path) -> None:
     text = await verify(tmp_path)
     assert text.startswith("audit log: 3 NOTHING RECORDED\n")
+    assert text.count("cannot prove") == 1
+    assert "\ncannot prove (host, vm, api): that nothing was ever recorded" in text
     await written(tmp_path).close()
     text = await verify(tmp_path)
     assert text.startswith("audit log: 2 INTACT, 1 NOTHING RECORDED\n")
