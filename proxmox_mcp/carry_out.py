@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -61,7 +62,10 @@ async def _step(call: Call, step: Step, deadline: float, progress: Progress, res
     except ProxmoxMcpError as exc:
         hint = await _more_about(call, step, exc)
         return StepResult(step, "failed", "\n".join(filter(None, (str(exc), hint))))
-    return await _awaited(call, step, data, deadline, progress, results)
+    try:
+        return await _awaited(call, step, data, deadline, progress, results)
+    except Exception as exc:  # it was sent: whatever goes wrong from here on, this must not read as if it had not been
+        return StepResult(step, "unknown", f"it was sent, and its end could not be followed: {_words(exc)}", data=data)
 
 
 async def _awaited(call: Call, step: ApiCall, data: Any, deadline: float, progress: Progress, results: list[StepResult]) -> StepResult:
@@ -70,14 +74,20 @@ async def _awaited(call: Call, step: ApiCall, data: Any, deadline: float, progre
         return StepResult(step, "ok", data=data)
     if not isinstance(data, str) or not data.startswith("UPID:"):
         # vzdump answers "OK" when it did nothing: no task, no success
-        return StepResult(step, "failed", f"no task was started; Proxmox answered {text.clean(str(data), 200)!r}", data=data)
+        words = f"no task was started; Proxmox answered {text.clean(str(data), 200)!r}"
+        return StepResult(step, "failed" if data == "OK" else "unknown", words, data=data)
     upid = tasks.Upid.parse(data)
     results[-1] = StepResult(step, "unknown", "waiting was abandoned, the task goes on", data=data, upid=data)
+    begun = time.monotonic()
     if isinstance(step.wait, GuestState):
-        return await tasks.guest_result(call.api, step, upid, patience, progress)
-    verdict = await tasks.wait(call.api, upid, patience, progress=progress)
-    words = "" if verdict.state in ("ok", "running") else await tasks.explain(call.api, upid, verdict)
-    return StepResult(step, verdict.state, words, data=data, upid=data)
+        result = await tasks.guest_result(call.api, step, upid, patience, progress)
+    else:
+        verdict = await tasks.wait(call.api, upid, patience, progress=progress)
+        words = "" if verdict.state in ("ok", "running") else await tasks.explain(call.api, upid, verdict)
+        result = StepResult(step, verdict.state, words, data=data, upid=data)
+    if result.state == "running" and patience >= 1:
+        return replace(result, text=f"not at its end after {text.duration(time.monotonic() - begun)}")
+    return result
 
 
 async def _command(call: Call, step: HostCommand, progress: Progress) -> StepResult:
@@ -109,6 +119,14 @@ async def _more_about(call: Call, step: Step, exc: ProxmoxMcpError) -> str:
     if isinstance(step, ApiCall) and isinstance(exc, ApiError):
         return await tasks.who_holds_the_lock(call.api, step.path, exc) or await next_id_instead(call.inventory, step.path, step.params)
     return ""
+
+
+def _words(exc: Exception) -> str:
+    """What went wrong behind a change; what nobody foresaw is in the log alone."""
+    if isinstance(exc, ProxmoxMcpError):
+        return exc.what
+    logging.getLogger(__name__).error("after a change was sent", exc_info=exc)
+    return "an error inside the server, whose log (stderr) has the details"
 
 
 def _filled(plan: Plan, results: Sequence[StepResult]) -> list[StepResult]:
@@ -175,8 +193,8 @@ async def _conclude(plan: Plan, results: Sequence[StepResult]) -> Answer:
     if plan.conclude is not None and overall in ("ok", "warnings"):
         try:
             answer = await plan.conclude(results)
-        except ProxmoxMcpError as exc:
-            answer = replace(told(plan, results, overall), notes=(f"what came of it could not be read: {exc.what}",))
+        except Exception as exc:
+            answer = replace(told(plan, results, overall), notes=(f"what came of it could not be read: {_words(exc)}",))
         return replace(answer, notes=(*answer.notes, *_remarks(plan, results, overall)))
     answer = told(plan, results, overall)
     if plan.after_failure is not None and overall in ("failed", "unknown"):
@@ -188,8 +206,8 @@ async def _looked_again(look: Conclude, results: Sequence[StepResult], answer: A
     """A failure can have done half of its work: what is left stands beside the account of the steps."""
     try:
         found = await look(results)
-    except ProxmoxMcpError as exc:
-        return replace(answer, notes=(*answer.notes, f"what it has done until then could not be read: {exc.what}"))
+    except Exception as exc:
+        return replace(answer, notes=(*answer.notes, f"what it has done until then could not be read: {_words(exc)}"))
     return replace(
         answer,
         record={**(answer.record or {}), **(found.record or {})},

@@ -264,6 +264,45 @@ async def test_g33_an_answer_that_is_no_task_is_no_success(tmp_path: Path) -> No
         assert not [path for path in api.paths if "/tasks/" in path]
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "UPID:pve1:evil",
+        UPID.replace(":101:", ":../..:"),
+        "UPID:" + "x" * 10_000,
+        5,
+        [UPID],
+        {"upid": UPID},
+        None,
+    ],
+)
+async def test_an_odd_answer_to_a_change_is_unknown_and_never_reads_as_if_nothing_had_been_sent(tmp_path: Path, answer: Any) -> None:
+    async with piped(tmp_path) as (api, app):
+        api.on("POST", "/nodes/{node}/qemu/{vmid}/status/{action}", lambda request: answer)
+        found = await call(app, {**STOP, "wait_seconds": 5})
+        assert found.failed
+        assert found.text.startswith("Outcome unknown: ")
+        assert len(found.text) < 2_000
+        assert [r.method for r in api.writes] == ["POST"]
+        _, outcome = records(tmp_path)
+        assert outcome["state"] == outcome["steps"][0]["state"] == "unknown"
+        assert "abandoned" not in outcome
+
+
+async def test_what_nobody_foresaw_after_a_change_does_not_hide_the_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Deaf(FakePerson):
+        async def progress(self, elapsed: float, message: str) -> None:
+            raise RuntimeError("the pipe is gone")
+
+    async with piped(tmp_path, max_wait=3) as (api, app):
+        serve_guest(api, exitstatus=None)
+        found = await call(app, {**STOP, "wait_seconds": 3}, Deaf())
+        assert found.failed
+        assert found.text.startswith("Outcome unknown: shutdown guest 101")
+        assert "the pipe" not in found.text
+        assert "the pipe is gone" in caplog.text
+
+
 async def test_a_cancelled_wait_leaves_the_task_alone_and_says_so_in_the_record(tmp_path: Path) -> None:
     async with piped(tmp_path) as (api, app):
         serve_guest(api, exitstatus=None)
