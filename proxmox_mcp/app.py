@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from proxmox_mcp import limits, secrets
-from proxmox_mcp.config import Settings
-from proxmox_mcp.errors import ConfigError
+from proxmox_mcp.config import Settings, require_api
 from proxmox_mcp.looks import Looks
 from proxmox_mcp.questions import Questions
 
@@ -140,14 +139,7 @@ class Call:
     @property
     def api(self) -> HttpClient:
         """The REST client; ConfigError with every missing variable when it cannot be used."""
-        problems = self.settings.problems
-        if problems:
-            searched = ", ".join(str(path) for path in self.settings.searched)
-            raise ConfigError(
-                "The server is not configured: " + " ".join(problems),
-                tried=f"the environment and {searched}" if searched else "the environment",
-                hint="set the variables in the client's configuration block or in one of these files; `pve-mcp doctor` checks them",
-            )
+        require_api(self.settings)
         return self.app.api
 
     @cached_property
@@ -161,7 +153,7 @@ class Call:
         """The one audited way to run a command on a node, in a container or on a registered guest."""
         from proxmox_mcp.host_ssh import Door
 
-        return Door(self)
+        return Door(self.settings, lambda: self.app.ssh, self.app.log, self.stamp.entry(), self.remark)
 
     def now(self) -> float:
         """Unix seconds."""

@@ -21,9 +21,8 @@ from proxmox_mcp.plan import HostCommand, HostTarget
 from proxmox_mcp.ssh_targets import SshTarget, parse_endpoint, parse_known_hosts, parse_nodes, read_vm_hosts
 
 if TYPE_CHECKING:
-    from proxmox_mcp.app import Call
-    from proxmox_mcp.audit import Which
-    from proxmox_mcp.ssh import Outcome
+    from proxmox_mcp.audit import AuditLog, Which
+    from proxmox_mcp.ssh import Outcome, SshPool
 
 PCT = "/usr/sbin/pct"
 OnOutput = Callable[[str], Awaitable[None]]
@@ -40,9 +39,16 @@ class Place:
 class Door:
     """The commands of one tool call."""
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._settings = call.settings
+    def __init__(
+        self,
+        settings: Settings,
+        pool: Callable[[], SshPool],
+        log: Callable[[Which], AuditLog],
+        stamp: Mapping[str, Any],
+        remark: Callable[[str], None],
+    ) -> None:
+        """`stamp` goes into every record; `remark` takes what the answer must mention. Nothing is opened before the first command."""
+        self._settings, self._pool, self._log, self._stamp, self._remark = settings, pool, log, stamp, remark
 
     async def node(self, name: str | None) -> Place:
         """The node of this name, or the configured SSH host when None.
@@ -89,7 +95,7 @@ class Door:
         outcome: Outcome = await self._recorded(
             "vm" if where.alias is not None else "host",
             entry,
-            lambda: self._call.app.ssh.run(
+            lambda: self._pool().run(
                 place.target, argv, stdin=command.stdin, timeout=command.timeout, max_bytes=command.max_bytes, on_output=on_output
             ),
         )
@@ -101,7 +107,7 @@ class Door:
         targets, problems = registered_guests(self._settings)
         if alias in targets:
             if targets[alias].known_hosts == "ignore":
-                self._call.remark(f"the host key of {alias} is not verified (known_hosts: ignore)")
+                self._remark(f"the host key of {alias} is not verified (known_hosts: ignore)")
             return targets[alias]
         if alias in problems:
             raise InvalidArgument("alias", f"its entry in vm_ssh_hosts.json is wrong: {problems[alias]}")
@@ -110,8 +116,8 @@ class Door:
 
     async def _hostname(self, target: SshTarget) -> str:
         if target.known_hosts == "ignore":
-            self._call.remark("SSH host keys are not verified (PROXMOX_SSH_KNOWN_HOSTS=ignore)")
-        pool = self._call.app.ssh
+            self._remark("SSH host keys are not verified (PROXMOX_SSH_KNOWN_HOSTS=ignore)")
+        pool = self._pool()
         known: str | None = pool.known_hostname(target)
         if known is not None:
             return known
@@ -120,8 +126,8 @@ class Door:
         return said
 
     async def _recorded(self, which: Which, entry: Mapping[str, Any], act: Callable[[], Awaitable[Any]]) -> Any:
-        log = self._call.app.log(which)
-        intent = await anyio.to_thread.run_sync(lambda: log.intent({**self._call.stamp.entry(), **entry}))
+        log = self._log(which)
+        intent = await anyio.to_thread.run_sync(lambda: log.intent({**self._stamp, **entry}))
         found: Mapping[str, Any] = {"state": "unknown", "text": "cancelled while it ran; the remote command was ended"}
         try:
             result = await act()
@@ -136,7 +142,7 @@ class Door:
                 try:
                     await anyio.to_thread.run_sync(lambda: log.outcome(intent, found))
                 except AuditError as exc:
-                    self._call.remark(f"the outcome could not be recorded in the audit log: {exc.what}")
+                    self._remark(f"the outcome could not be recorded in the audit log: {exc.what}")
 
 
 def _of_input(data: bytes) -> Mapping[str, Any]:
