@@ -105,8 +105,6 @@ class ServedApi:
         self._running = 0
         self._handlers: list[tuple[str, re.Pattern[str], Any]] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="served-api", daemon=True)
         self._server: asyncio.Server | None = None
 
     # what a test says
@@ -143,6 +141,8 @@ class ServedApi:
     # serving
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="served-api", daemon=True)
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
         return self

@@ -10,7 +10,7 @@ from proxmox_mcp.changes.disk_size import GIB
 from proxmox_mcp.changes.guest_config import Volume
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.changes.subject import Subject
-from proxmox_mcp.inventory import flag
+from proxmox_mcp.inventory import flag, read_object
 from proxmox_mcp.privileges import Need
 
 
@@ -39,9 +39,9 @@ async def source(checks: Checks, guest: Subject, snapname: str | None) -> Source
         checks.refuse(f"{guest.name} has no snapshot {snapname}; it has: {', '.join(other.name for other in known) or 'none'}")
         return Source(guest, snapname, dict(guest.config), prints)
     checks.refuse(f"snapshot {snapname} is unfinished or failed (state {found.state})", when=bool(found.state))
-    read = checks.inventory.api.get(*guest.path("config"), params={"snapshot": snapname})
+    read = read_object(checks.inventory.api, *guest.path("config"), params={"snapshot": snapname})
     config = await checks.attempt(read, f"the disks in snapshot {snapname}")
-    return Source(guest, snapname, dict(config) if isinstance(config, dict) else dict(guest.config), prints)
+    return Source(guest, snapname, dict(guest.config) if config is None else config, prints)
 
 
 def is_full(guest: Subject, wish: bool | None, storage: str | None) -> bool:
@@ -72,8 +72,9 @@ async def _feature(checks: Checks, wanted: Source, *, full: bool) -> None:
     params = {"feature": "copy" if full else "clone", "snapname": wanted.snapname}
     if not full and not guest.template and wanted.snapname is None:
         return
-    answer = await checks.attempt(checks.inventory.api.get(*guest.path("feature"), params=params), "whether its disks can be cloned")
-    if not isinstance(answer, dict) or flag(answer.get("hasFeature")):
+    read = read_object(checks.inventory.api, *guest.path("feature"), params=params)
+    answer = await checks.attempt(read, "whether its disks can be cloned")
+    if answer is None or flag(answer.get("hasFeature")):
         return
     disks = ", ".join(map(str, wanted.disks)) or "none"
     of = f"snapshot {wanted.snapname} of {guest.name}" if wanted.snapname else guest.name

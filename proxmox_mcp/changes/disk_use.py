@@ -9,7 +9,7 @@ from typing import Any
 from proxmox_mcp import text
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import NotFound
-from proxmox_mcp.inventory import Reader, flag, gather, number
+from proxmox_mcp.inventory import Reader, flag, gather, number, read_object, read_rows, rows_of
 from proxmox_mcp.storages import disks, zpools
 
 
@@ -89,14 +89,15 @@ async def claims(checks: Checks, node: str, disk: Disk) -> tuple[str, ...]:
 
 
 async def _volume_groups(checks: Checks, node: str, parts: tuple[Disk, ...]) -> list[str]:
-    tree = await checks.attempt(checks.inventory.api.get("nodes", node, "disks", "lvm"), f"volume groups of {node}")
-    if not isinstance(tree, Mapping):
+    path = ("nodes", node, "disks", "lvm")
+    tree = await checks.attempt(read_object(checks.inventory.api, *path), f"volume groups of {node}")
+    if tree is None:
         return [f"{parts[0].path} is in use by LVM"]
     paths = {part.path for part in parts}
     return [
         f"{volume.get('name')} is a physical volume of volume group {group.get('name')}"
-        for group in tree.get("children") or ()
-        for volume in group.get("children") or ()
+        for group in rows_of(tree.get("children", []), *path)
+        for volume in rows_of(group.get("children", []), *path)
         if volume.get("name") in paths
     ]
 
@@ -111,10 +112,10 @@ async def _pools(checks: Checks, node: str, parts: tuple[Disk, ...]) -> list[str
 async def pool_members(checks: Checks, node: str) -> dict[str, list[str]] | None:
     """The imported ZFS pools of a node and the devices they stand on; None when that cannot be read."""
     base = ("nodes", node, "disks", "zfs")
-    pools = await checks.attempt(checks.inventory.api.get(*base), f"ZFS pools of {node}")
+    pools = await checks.attempt(read_rows(checks.inventory.api, *base), f"ZFS pools of {node}")
     if pools is None:
         return None
-    names = [str(row["name"]) for row in pools if isinstance(row, Mapping) and row.get("name")]
+    names = [str(row["name"]) for row in pools if row.get("name")]
 
     def detail(name: str) -> Callable[[], Awaitable[Any]]:
         return lambda: checks.inventory.api.get(*base, name)

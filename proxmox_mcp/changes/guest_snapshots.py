@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proxmox_mcp.inventory import GuestKind, Reader, flag, number
+from proxmox_mcp.inventory import GuestKind, Reader, flag, number, read_rows, word
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,39}")
 _RULE = "a snapshot's name begins with a letter, then letters, digits, _ and -, 2 to 40 characters in all"
@@ -55,8 +55,8 @@ def proposal(name: str) -> str:
 
 async def listed(api: Reader, base: Sequence[str | int]) -> list[Snapshot]:
     """The snapshots of the guest below this path, oldest first (GET .../snapshot); the entry for the present is no snapshot."""
-    rows = await api.get(*base, "snapshot")
-    found = [_snapshot(row) for row in rows or () if isinstance(row, Mapping) and row.get("name") not in (None, "current")]
+    rows = await read_rows(api, *base, "snapshot")
+    found = [_snapshot(row) for row in rows if row.get("name") not in (None, "current")]
     return sorted(found, key=lambda snapshot: (snapshot.taken or 0, snapshot.name))
 
 
@@ -65,7 +65,7 @@ def _snapshot(row: Mapping[str, Any]) -> Snapshot:
     return Snapshot(
         str(row["name"]),
         int(taken) if taken is not None else None,
-        row.get("parent") or None,
+        word(row.get("parent")),
         flag(row.get("vmstate")),
         str(row.get("snapstate") or ""),
     )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from proxmox_mcp import privileges, tasks
 from proxmox_mcp.changes.subject import Subject
 from proxmox_mcp.errors import ApiError, AuthenticationError, Busy, InvalidArgument, RequestTimeout
-from proxmox_mcp.inventory import Inventory
+from proxmox_mcp.inventory import Inventory, read_rows
 from proxmox_mcp.privileges import Need
 
 T = TypeVar("T")
@@ -103,10 +103,11 @@ class Checks:
     async def bridge(self, node: str, bridge: str, *, tag: str | None = None, starts: bool = False) -> tuple[str, ...]:
         """The right to use a bridge or VNet, and whether the node has it: without it a guest can be made but not started. Notes."""
         zone = "localnetwork"
-        rows = await self.attempt(self.inventory.api.get("nodes", node, "network", params={"type": "any_bridge"}), f"bridges of {node}")
+        api = self.inventory.api
+        rows = await self.attempt(read_rows(api, "nodes", node, "network", params={"type": "any_bridge"}), f"bridges of {node}")
         row = next((row for row in rows or () if row.get("iface") == bridge), None)
         if row is not None and row.get("type") == "vnet":
-            vnets = await self.attempt(self.inventory.api.get("cluster", "sdn", "vnets"), f"the zone of VNet {bridge}")
+            vnets = await self.attempt(read_rows(api, "cluster", "sdn", "vnets"), f"the zone of VNet {bridge}")
             zone = next((str(vnet.get("zone")) for vnet in vnets or () if vnet.get("vnet") == bridge), "")
         if zone:
             await self.privileges(Need(f"/sdn/zones/{zone}/{bridge}" + (f"/{tag}" if tag else ""), ("SDN.Use",)))

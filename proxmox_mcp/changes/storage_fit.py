@@ -11,7 +11,7 @@ from proxmox_mcp.changes.disk_size import GIB
 from proxmox_mcp.changes.guest_config import Volume
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import NotFound
-from proxmox_mcp.inventory import GuestKind, StorageRef, flag, number
+from proxmox_mcp.inventory import GuestKind, StorageRef, flag, number, read_object
 from proxmox_mcp.storages import volumes
 
 CONTENT = {"qemu": "images", "lxc": "rootdir"}
@@ -44,8 +44,8 @@ async def suits(
     if not serves(ref, node):
         checks.refuse(f"storage {name} is not available on {node}, only on {', '.join(sorted(ref.nodes or ()))}")
         return ref, ()
-    state = await checks.attempt(checks.inventory.api.get("nodes", node, "storage", name, "status"), f"room on storage {name}")
-    return ref, _room(checks, ref, node, state, gib, whole) if isinstance(state, Mapping) else ()
+    state = await checks.attempt(read_object(checks.inventory.api, "nodes", node, "storage", name, "status"), f"room on storage {name}")
+    return ref, _room(checks, ref, node, state, gib, whole) if state is not None else ()
 
 
 def _room(checks: Checks, ref: StorageRef, node: str, state: Mapping[str, Any], gib: float | None, whole: bool) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 from proxmox_mcp.changes import guest_config
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import ProxmoxMcpError
-from proxmox_mcp.inventory import Guest, Inventory, StorageRef, gather, number
+from proxmox_mcp.inventory import Guest, Inventory, StorageRef, gather, number, read_rows
 
 PATIENCE = 25.0  # seconds for all guests' configurations together
 MOST = 20  # guests that are named one by one
@@ -90,9 +90,9 @@ async def tenants(checks: Checks, refs: Sequence[StorageRef], node: str | None =
         rows: list[Mapping[str, Any]] = []
         whole = bool(places) and rights.has(f"/storage/{ref.name}", "Datastore.Allocate") is True
         for place in places:
-            read = inventory.api.get("nodes", place, "storage", ref.name, "content")
+            read = read_rows(inventory.api, "nodes", place, "storage", ref.name, "content")
             found = await checks.attempt(read, f"what storage {ref.name} holds on {place}")
-            rows += [row for row in found or () if isinstance(row, Mapping)]
+            rows += found or ()
             whole = whole and found is not None
         for row in rows:
             vmid = number(row.get("vmid"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from proxmox_mcp.changes import guest_config
 from proxmox_mcp.errors import ProxmoxMcpError
-from proxmox_mcp.inventory import Guest, Inventory, Reader, flag, gather
+from proxmox_mcp.inventory import Guest, Inventory, Reader, flag, gather, read_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ async def subject(inventory: Inventory, vmid: int, *, node: str | None = None, k
     reads = {"config": ("config",), "state": ("status", "current")}
 
     def read(rest: tuple[str, ...]) -> Callable[[], Awaitable[Any]]:
-        return lambda: inventory.api.get(*base, *rest)
+        return lambda: read_object(inventory.api, *base, *rest)
 
     answers: dict[str, Mapping[str, Any]] = {}
     for name, result in (await gather({name: read(rest) for name, rest in reads.items()})).items():
         if isinstance(result, ProxmoxMcpError):
             raise result
-        answers[name] = result if isinstance(result, Mapping) else {}
+        answers[name] = result
     return Subject(guest, answers["config"], answers["state"])
 
 

@@ -11,12 +11,13 @@ from proxmox_mcp.errors import (
     AuthenticationError,
     ConfigError,
     ConnectionFailed,
+    NotTheApi,
     PermissionDenied,
     ProxmoxMcpError,
     RequestTimeout,
 )
 from proxmox_mcp.inventory.fanout import gap
-from proxmox_mcp.inventory.objects import Guest, Node, Reader, StorageRef, word
+from proxmox_mcp.inventory.objects import Guest, Node, Reader, StorageRef, number, part, word
 from proxmox_mcp.inventory.permissions import Permissions
 
 T = TypeVar("T")
@@ -61,12 +62,15 @@ class Lists:
         """Whether this is a cluster; None when one node is in sight and the token may not ask (GET /cluster/status)."""
         found = await self._quiet("cluster", "status")
         if isinstance(found, list):
-            return any(row.get("type") == "cluster" for row in found)
+            return any(part(row).get("type") == "cluster" for row in found)
         return True if len(await self.nodes()) > 1 else None
 
     async def next_free_id(self) -> int:
         """The lowest free vmid (GET /cluster/nextid)."""
-        return int(await self.api.get("cluster", "nextid"))
+        found = number(await self.api.get("cluster", "nextid"))
+        if found is None or not 100 <= found <= 999_999_999:
+            raise NotTheApi("the answer is not the id of a guest", status=200, tried="GET /cluster/nextid")
+        return int(found)
 
     async def is_free(self, vmid: int) -> bool:
         """Whether no guest has this vmid, seen or unseen by the token (GET /cluster/nextid?vmid=)."""

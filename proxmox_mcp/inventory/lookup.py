@@ -19,7 +19,7 @@ from proxmox_mcp.errors import (
 )
 from proxmox_mcp.inventory.fanout import gap, per_node
 from proxmox_mcp.inventory.lists import Lists
-from proxmox_mcp.inventory.objects import Guest, GuestKind, Node, StorageRef
+from proxmox_mcp.inventory.objects import Guest, GuestKind, Node, StorageRef, read_rows
 
 T = TypeVar("T")
 
@@ -171,7 +171,7 @@ class Inventory(Lists):
 
     async def _lists(self, node: str) -> list[tuple[GuestKind, Mapping[str, Any]]]:
         kinds: tuple[GuestKind, ...] = ("qemu", "lxc")
-        return [(kind, row) for kind in kinds for row in await self.api.get("nodes", node, kind) if isinstance(row, Mapping)]
+        return [(kind, row) for kind in kinds for row in await read_rows(self.api, "nodes", node, kind)]
 
     async def _spelled(self, name: str, known: Sequence[Node]) -> Node:
         for spelling in (name.casefold(), name.partition(".")[0].casefold()):

@@ -19,7 +19,7 @@ from proxmox_mcp.errors import (
     RequestTimeout,
     Unsupported,
 )
-from proxmox_mcp.inventory import Reader
+from proxmox_mcp.inventory import Reader, part, read_object, read_rows, word
 from proxmox_mcp.plan import ApiCall, GuestState, StepResult
 from proxmox_mcp.tasks.logs import explain, page
 from proxmox_mcp.tasks.upid import RUNNING, UPID_MAX, TaskVerdict, Upid, verdict
@@ -102,17 +102,17 @@ async def wait_guest(api: Reader, state: GuestState, seconds: float, *, progress
     async def look(timeout: float) -> TaskVerdict:
         nonlocal node, seen
         try:
-            current = await api.get("nodes", node, state.kind, state.vmid, "status", "current", timeout=timeout)
+            current = await read_object(api, "nodes", node, state.kind, state.vmid, "status", "current", timeout=timeout)
         except NotFound:
-            rows = await api.get("cluster", "resources", params={"type": "vm"}, timeout=timeout)
-            places = [row["node"] for row in rows if row.get("vmid") == state.vmid and row.get("node")]
+            rows = await read_rows(api, "cluster", "resources", params={"type": "vm"}, timeout=timeout)
+            places = [place for row in rows if row.get("vmid") == state.vmid and (place := word(row.get("node")))]
             if not places or places[0] == node:
                 raise
             node = places[0]
             return RUNNING
         if current.get("status") == state.status:
             return TaskVerdict("ok", f"guest {state.vmid} is {state.status}")
-        ha = current.get("ha") or {}
+        ha = part(current.get("ha"))
         seen = f"guest {state.vmid} is still {current.get('status', 'in an unknown state')}"
         if ha.get("managed"):
             seen += f", HA state {text.clean(str(ha.get('state', 'unknown')), 40)}"
@@ -175,10 +175,10 @@ async def who_holds_the_lock(api: Reader, path: Sequence[str | int], error: Prox
         return ""
     node, vmid = path[1], path[3]
     try:
-        items = await api.get("nodes", node, "tasks", params={"source": "active", "vmid": vmid})
+        items = await read_rows(api, "nodes", node, "tasks", params={"source": "active", "vmid": vmid})
     except ProxmoxMcpError:
         return ""
-    running = [item for item in items or () if isinstance(item, Mapping) and item.get("status") == "RUNNING"]
+    running = [item for item in items if item.get("status") == "RUNNING"]
     if not running:
         return f"No running task of guest {vmid} is visible to this token."
     return "\n".join(f"Running now: {text.clean(str(i.get('type')), 40)} {text.clean(str(i.get('upid')), UPID_MAX)}" for i in running[:3])

@@ -13,7 +13,7 @@ from proxmox_mcp.arguments import Changing, Destroying, Flag, Kind, NodeName, St
 from proxmox_mcp.changes import backup_archive, conclusions, guest_config, restoring, storage_fit
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.changes.subject import Subject, subject
-from proxmox_mcp.inventory import Inventory, StorageRef, number
+from proxmox_mcp.inventory import Inventory, StorageRef, number, read_object, read_rows
 from proxmox_mcp.plan import Answer, ApiCall, Column, Plan, Risk, StepResult
 from proxmox_mcp.plan import Kind as ValueKind
 from proxmox_mcp.privileges import Need
@@ -113,7 +113,7 @@ async def _backup_notes(args: CreateBackup, checks: Checks, guest: Subject, ref:
     if left_out:
         notes.append(f"not in the backup: {', '.join(left_out)}")
     path, params = ("nodes", guest.node, "tasks"), {"source": "active", "typefilter": "vzdump"}
-    running = await checks.attempt(checks.inventory.api.get(*path, params=params), f"whether {guest.node} makes another backup now")
+    running = await checks.attempt(read_rows(checks.inventory.api, *path, params=params), f"whether {guest.node} makes another backup now")
     if running:
         notes.append(f"{guest.node} is making another backup: this one waits for it, three hours at most")
     return notes
@@ -194,8 +194,8 @@ async def restore_backup(args: RestoreBackup, call: Call) -> Plan:
     path = ("nodes", node, found.kind, args.vmid)
 
     async def conclude(results: Sequence[StepResult]) -> Answer:
-        config = await call.api.get(*path, "config")
-        state = await call.api.get(*path, "status", "current")
+        config = await read_object(call.api, *path, "config")
+        state = await read_object(call.api, *path, "status", "current")
         disks = [str(volume) for volume in guest_config.disks(config, found.kind)]
         facts = {"name": config.get("name") or config.get("hostname"), "status": state.get("status"), "disks": disks}
         return conclusions.done(summary, results, facts)

@@ -14,7 +14,7 @@ from proxmox_mcp.changes.disk_size import GIB
 from proxmox_mcp.changes.guest_config import Volume
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.changes.subject import Subject, reread, subject
-from proxmox_mcp.inventory import StorageRef
+from proxmox_mcp.inventory import StorageRef, read_object
 from proxmox_mcp.plan import Answer, ApiCall, Plan, Risk, StepResult
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
@@ -82,7 +82,7 @@ async def clone_vm(args: CloneVm, call: Call) -> Plan:
     summary = f"clone {guest.name} on {guest.node}{at} to {'VM' if guest.is_vm else 'CT'} {newid}{called} on {target}{to}, as a {how} clone"
 
     async def conclude(results: Sequence[StepResult]) -> Answer:
-        config = await call.api.get("nodes", target, guest.guest.kind, newid, "config")
+        config = await read_object(call.api, "nodes", target, guest.guest.kind, newid, "config")
         disks = [str(volume) for volume in guest_config.disks(config, guest.guest.kind)]
         facts = {"vmid": newid, "name": config.get("name") or config.get("hostname"), "clone": how, "disks": disks}
         return conclusions.done(summary, results, facts)
@@ -206,9 +206,9 @@ async def _snapshots_with(checks: Checks, guest: Subject, volume: Volume) -> lis
     """The snapshots that hold this very volume."""
     names = []
     for snapshot in await guest_snapshots.listed(checks.inventory.api, guest.path()):
-        read = checks.inventory.api.get(*guest.path("config"), params={"snapshot": snapshot.name})
+        read = read_object(checks.inventory.api, *guest.path("config"), params={"snapshot": snapshot.name})
         config = await checks.attempt(read, f"the disks in snapshot {snapshot.name}")
-        if isinstance(config, dict) and any(saved.source == volume.source for saved in guest_config.volumes(config, guest.guest.kind)):
+        if config is not None and any(saved.source == volume.source for saved in guest_config.volumes(config, guest.guest.kind)):
             names.append(f"snapshot {snapshot.name}")
     return names
 

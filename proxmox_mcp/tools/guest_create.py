@@ -14,7 +14,7 @@ from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Bridge, Changing, Flag, GuestName, NodeName, StorageId, Vmid, VolumeId, Waiting, between
 from proxmox_mcp.changes import conclusions, disk_size, guest_config, storage_fit
 from proxmox_mcp.changes.prechecks import Checks
-from proxmox_mcp.inventory import GuestKind, StorageRef
+from proxmox_mcp.inventory import GuestKind, StorageRef, read_object
 from proxmox_mcp.plan import Answer, ApiCall, Conclude, Plan, Risk, StepResult
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
@@ -271,8 +271,8 @@ def _plan(
 def _as_made(call: Call, node: str, kind: GuestKind, params: Mapping[str, Any], summary: str) -> Conclude:
     async def conclude(results: Sequence[StepResult]) -> Answer:
         path = ("nodes", node, kind, params["vmid"])
-        config = await call.api.get(*path, "config")
-        state = await call.api.get(*path, "status", "current")
+        config = await read_object(call.api, *path, "config")
+        state = await read_object(call.api, *path, "status", "current")
         facts = {
             "vmid": params["vmid"],
             "status": state.get("status"),

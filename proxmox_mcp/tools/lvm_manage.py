@@ -12,6 +12,7 @@ from proxmox_mcp.arguments import Destroying, DiskName, Flag, NodeName, StorageI
 from proxmox_mcp.changes import conclusions, disk_use, node_pools, storage_users
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import InvalidArgument
+from proxmox_mcp.inventory import read_object, read_rows, rows_of
 from proxmox_mcp.plan import Answer, ApiCall, Plan, Risk, StepResult
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
@@ -83,7 +84,7 @@ async def _destroy(args: LvmManage, call: Call, checks: Checks, node: str) -> Pl
         checks.refuse(f"there is no volume group {args.name} on {node}; there are: {', '.join(groups) or 'none'}")
     refs = storage_users.on_volume_group(await checks.inventory.storages(), group, node, thinpool=args.name if thin else None)
     there = await storage_users.tenants(checks, refs, node)
-    physical = [str(volume.get("name")) for volume in groups.get(group, {}).get("children") or ()]
+    physical = [str(volume.get("name")) for volume in rows_of(groups.get(group, {}).get("children", []), *_path(node, False))]
     await disk_use.must_not_be_the_system(checks, node, f"volume group {group}", physical)
     await node_pools.may_destroy(checks, there, cleanup_config=args.cleanup_config)
     what = f"thin pool {args.name} of volume group {group}" if thin else f"volume group {args.name}"
@@ -130,14 +131,13 @@ def _path(node: str, thin: bool) -> tuple[str, ...]:
 
 async def _groups(call: Call, node: str) -> dict[str, Mapping[str, Any]]:
     """Volume groups of the node by name (GET /nodes/{node}/disks/lvm)."""
-    tree = await call.api.get(*_path(node, False))
-    children = tree.get("children") if isinstance(tree, Mapping) else None
-    return {str(group["name"]): group for group in children or () if isinstance(group, Mapping) and group.get("name")}
+    path = _path(node, False)
+    tree = await read_object(call.api, *path)
+    return {str(group["name"]): group for group in rows_of(tree.get("children", []), *path) if group.get("name")}
 
 
 async def _thin_pools(call: Call, node: str) -> list[Mapping[str, Any]]:
-    found = await call.api.get(*_path(node, True))
-    return [pool for pool in found or () if isinstance(pool, Mapping) and pool.get("lv") and pool.get("vg")]
+    return [pool for pool in await read_rows(call.api, *_path(node, True)) if pool.get("lv") and pool.get("vg")]
 
 
 async def _group_of(args: LvmManage, call: Call, checks: Checks, node: str) -> str:

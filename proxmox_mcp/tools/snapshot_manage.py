@@ -14,7 +14,7 @@ from proxmox_mcp.changes import conclusions, guest_config, guest_snapshots, stor
 from proxmox_mcp.changes.guest_snapshots import Snapshot
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.changes.subject import Subject, reread, subject
-from proxmox_mcp.inventory import StorageRef, flag
+from proxmox_mcp.inventory import StorageRef, flag, read_object
 from proxmox_mcp.plan import Answer, ApiCall, Conclude, Plan, Risk, StepResult
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
@@ -115,9 +115,9 @@ async def _create(args: SnapshotManage, call: Call, checks: Checks, guest: Subje
 async def _can_take_one(checks: Checks, guest: Subject) -> None:
     """Whether all of the guest's volumes take snapshots, and if not, which do not and why."""
     feature = await checks.attempt(
-        checks.inventory.api.get(*guest.path("feature"), params={"feature": "snapshot"}), "whether it can be snapshotted"
+        read_object(checks.inventory.api, *guest.path("feature"), params={"feature": "snapshot"}), "whether it can be snapshotted"
     )
-    if not isinstance(feature, dict) or flag(feature.get("hasFeature")):
+    if feature is None or flag(feature.get("hasFeature")):
         return
     kind = guest.guest.kind
     storages = await _storages(checks)
@@ -170,9 +170,9 @@ async def _past_newer(call: Call, checks: Checks, guest: Subject, wanted: Snapsh
     """Where a storage rolls back to its newest snapshot alone, the newer ones are an obstacle; nothing is ever deleted unasked."""
     deletes = "; ".join(f"proxmox_snapshot action=delete vmid={guest.vmid} snapname={snapshot.name}" for snapshot in reversed(newer))
     names = ", ".join(snapshot.name for snapshot in newer)
-    read = call.api.get(*guest.path("config"), params={"snapshot": wanted.name})
+    read = read_object(call.api, *guest.path("config"), params={"snapshot": wanted.name})
     config = await checks.attempt(read, f"the disks in snapshot {wanted.name}")
-    saved = guest_config.disks(config if isinstance(config, dict) else guest.config, guest.guest.kind)
+    saved = guest_config.disks(guest.config if config is None else config, guest.guest.kind)
     storages = await _storages(checks)
     strict = [volume for volume in saved if volume.storage in storages and storage_fit.only_to_newest(storages[volume.storage])]
     if strict:

@@ -12,7 +12,7 @@ from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Changing, Flag, StorageId, matching
 from proxmox_mcp.changes import conclusions, storage_users
 from proxmox_mcp.changes.prechecks import Checks
-from proxmox_mcp.inventory import StorageRef
+from proxmox_mcp.inventory import StorageRef, read_rows
 from proxmox_mcp.plan import Answer, ApiCall, Plan, Risk, StepResult, Wait
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
@@ -121,7 +121,7 @@ async def _has_pool(args: StorageConfig, checks: Checks, nodes: Sequence[str]) -
     have: list[str] = []
     lack: list[str] = []
     for node in asked:
-        pools = await checks.attempt(checks.inventory.api.get("nodes", node, "disks", "zfs"), f"ZFS pools of {node}")
+        pools = await checks.attempt(read_rows(checks.inventory.api, "nodes", node, "disks", "zfs"), f"ZFS pools of {node}")
         if pools is not None:
             (have if any(pool.get("name") == top for pool in pools) else lack).append(node)
     checks.refuse(f"no pool {top} on {', '.join(lack)}", when=bool(lack) and not have)
@@ -145,7 +145,7 @@ async def _remove(args: StorageConfig, call: Call, checks: Checks, known: Storag
     based = [ref.name for ref in await call.inventory.storages() if str(ref.row.get("base") or "").partition(":")[0] == known.name]
     checks.refuse(f"storage {', '.join(based)} stands on it", when=bool(based))
     there = await storage_users.tenants(checks, [known])
-    jobs = await checks.attempt(call.api.get("cluster", "backup"), "whether a backup job uses it")
+    jobs = await checks.attempt(read_rows(call.api, "cluster", "backup"), "whether a backup job uses it")
     using = [str(job.get("id")) for job in jobs or () if job.get("storage") == known.name]
     left = [f"what points to it then points nowhere: {there.words}"] if there.words else []
     left += [f"backup jobs that use it fail from then on: {', '.join(using)}"] if using else []
@@ -170,7 +170,7 @@ def _plan(
     notes: tuple[str, ...],
 ) -> Plan:
     async def conclude(results: Sequence[StepResult]) -> Answer:
-        names = sorted(str(row.get("storage")) for row in await call.api.get("storage") or ())
+        names = sorted(str(row.get("storage")) for row in await read_rows(call.api, "storage"))
         return conclusions.done(summary, results, {"storages": ", ".join(names) or "none"})
 
     return Plan(

@@ -13,7 +13,7 @@ from proxmox_mcp.arguments import Changing, Kind, NodeName, Vmid, Waiting, betwe
 from proxmox_mcp.changes import conclusions, guest_config
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.changes.subject import Subject, reread, subject
-from proxmox_mcp.inventory import number
+from proxmox_mcp.inventory import number, read_rows
 from proxmox_mcp.plan import Answer, ApiCall, GuestState, Plan, Risk, StepResult, Wait
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
@@ -134,8 +134,8 @@ async def _shutdown_is_under_way(checks: Checks, guest: Subject) -> bool:
     if version is not None and version < (8, 2):
         return False
     path, params = ("nodes", guest.node, "tasks"), {"source": "active", "vmid": guest.vmid}
-    tasks = await checks.attempt(checks.inventory.api.get(*path, params=params), f"tasks that hold the lock of {guest.name}")
-    return any(isinstance(task, Mapping) and task.get("type") in ("qmshutdown", "vzshutdown") for task in tasks or ())
+    tasks = await checks.attempt(read_rows(checks.inventory.api, *path, params=params), f"tasks that hold the lock of {guest.name}")
+    return any(task.get("type") in ("qmshutdown", "vzshutdown") for task in tasks or ())
 
 
 def _unheard(guest: Subject, timeout: int | None) -> str:
@@ -261,8 +261,7 @@ def _plain(name: str, value: object) -> object:
 
 async def _options(call: Call, guest: Subject) -> dict[str, Mapping[str, Any]]:
     """Each option with its value, and with its pending one where that is not in effect yet (GET .../pending)."""
-    rows = await call.api.get(*guest.path("pending"))
-    return {str(row["key"]): row for row in rows or () if isinstance(row, Mapping) and "key" in row}
+    return {str(row["key"]): row for row in await read_rows(call.api, *guest.path("pending")) if "key" in row}
 
 
 async def _size_notes(checks: Checks, guest: Subject, wanted: Mapping[str, int]) -> list[str]:

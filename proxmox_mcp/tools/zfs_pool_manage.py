@@ -14,6 +14,7 @@ from proxmox_mcp.arguments import Destroying, DiskName, Flag, NodeName, StorageI
 from proxmox_mcp.changes import conclusions, disk_use, node_pools, storage_users
 from proxmox_mcp.changes.disk_use import Disk
 from proxmox_mcp.changes.prechecks import Checks
+from proxmox_mcp.inventory import read_rows
 from proxmox_mcp.plan import Answer, ApiCall, Plan, Risk, StepResult
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.registry import tool
@@ -143,8 +144,8 @@ def _plan(
     notes: tuple[str, ...],
 ) -> Plan:
     async def conclude(results: Sequence[StepResult]) -> Answer:
-        pools = await call.api.get("nodes", node, "disks", "zfs")
-        names = [f"{pool.get('name')} {pool.get('health')}" for pool in pools or ()]
+        pools = await read_rows(call.api, "nodes", node, "disks", "zfs")
+        names = [f"{pool.get('name')} {pool.get('health')}" for pool in pools]
         return conclusions.done(summary, results, {"pools": ", ".join(names) or "none"})
 
     return Plan(

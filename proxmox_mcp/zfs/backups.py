@@ -8,7 +8,7 @@ from typing import Any
 
 from proxmox_mcp.app import Call
 from proxmox_mcp.errors import ProxmoxMcpError
-from proxmox_mcp.inventory import Guest, Inventory, gather
+from proxmox_mcp.inventory import Guest, Inventory, gather, read_object, read_rows
 
 SCRATCH = "vzdump"  # the snapshot that a container's backup makes and removes
 
@@ -36,7 +36,7 @@ async def under_way(call: Call, node: str, vmids: Iterable[int]) -> Backups:
         inventory = call.inventory
         if not (await inventory.permissions()).has(f"/nodes/{node}", "Sys.Audit"):
             return Backups(unknown=f"whether a backup runs is not known: this token does not see all tasks of {node} (Sys.Audit)")
-        rows = await inventory.api.get("nodes", node, "tasks", params={"source": "active", "typefilter": "vzdump"})
+        rows = await read_rows(inventory.api, "nodes", node, "tasks", params={"source": "active", "typefilter": "vzdump"})
         guests = {guest.vmid: guest for guest in await inventory.guests()}
         free = {vmid: vmid not in guests and await inventory.is_free(vmid) for vmid in wanted}
     except ProxmoxMcpError as error:
@@ -59,11 +59,11 @@ async def under_way(call: Call, node: str, vmids: Iterable[int]) -> Backups:
     return Backups(why)
 
 
-def _busy(rows: Any) -> tuple[set[int], str]:
+def _busy(rows: Iterable[Mapping[str, Any]]) -> tuple[set[int], str]:
     """The guests of running vzdump tasks, and the UPID of one that has no single guest."""
     busy: set[int] = set()
-    for row in rows if isinstance(rows, list) else ():
-        if not isinstance(row, Mapping) or row.get("endtime") or row.get("type", "vzdump") != "vzdump":
+    for row in rows:
+        if row.get("endtime") or row.get("type", "vzdump") != "vzdump":
             continue
         whose = str(row.get("id") or "")
         if not whose.isdigit():
@@ -74,7 +74,7 @@ def _busy(rows: Any) -> tuple[set[int], str]:
 
 def _lock(inventory: Inventory, guest: Guest) -> Callable[[], Awaitable[str]]:
     async def read() -> str:
-        config = await inventory.api.get("nodes", guest.node, guest.kind, guest.vmid, "config")
-        return str(config.get("lock") or "") if isinstance(config, Mapping) else ""
+        config = await read_object(inventory.api, "nodes", guest.node, guest.kind, guest.vmid, "config")
+        return str(config.get("lock") or "")
 
     return read
