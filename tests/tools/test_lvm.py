@@ -35,7 +35,7 @@ def serve(api: ServedApi, groups: Any, pools: Any) -> None:
 
 async def test_g55_a_volume_group_with_its_disk_and_free_space(served: ServedApi) -> None:
     serve(served, G55, [])
-    assert await ask(served, "list_lvm") == "1 volume groups\nnode vg size free lvs pvs\npve1 pve 466G 16.0G - /dev/sda3"
+    assert await ask(served, "list_lvm") == "1 volume group\nnode vg size free lvs pvs\npve1 pve 466G 16.0G - /dev/sda3"
     row = (await ask_json(served, "list_lvm"))["items"][0]
     assert (row["pvs"], row["pv_sizes"], row["pv_free"]) == (["/dev/sda3"], [500107862016], [17179869184])
 
@@ -49,7 +49,7 @@ async def test_g55_an_empty_host_has_no_volume_groups(served: ServedApi, empty: 
 
 async def test_g55_thin_pools_with_data_and_metadata(served: ServedApi) -> None:
     serve(served, G55, [THIN])
-    assert await ask(served, "list_lvm_thin") == "1 thin pools\nnode vg lv size data% meta%\npve1 pve data 340G 54.8 2.6"
+    assert await ask(served, "list_lvm_thin") == "1 thin pool\nnode vg lv size data% meta%\npve1 pve data 340G 54.8 2.6"
 
 
 async def test_g55_metadata_that_fills_is_a_warning(served: ServedApi) -> None:
