@@ -279,7 +279,9 @@ def _lacking(each: Lacking) -> str:
 def _backups(seen: Seen, found: Coverage) -> str:
     if not seen.guests:
         return "unknown"
-    parts = [f"{found.recent} guests with a recent one, {len(found.missing)} without"]
+    parts = []
+    if found.recent or found.missing or not found.unknown:
+        parts.append(f"{text.counted(found.recent, 'guests')} with a recent one, {len(found.missing)} without")
     if found.unknown:
         few = f" ({_some(_label(each.guest) for each in found.unknown)})" if len(found.unknown) <= _NAMED else ""
         parts.append(f"unknown for {len(found.unknown)}{few}")

@@ -43,3 +43,14 @@ class Permissions:
         missing = [f"Datastore.AllocateSpace on {', '.join(blind)}"] if blind else []
         missing += ["VM.Backup on /vms"] if places and not self.has("/vms", "VM.Backup") else []
         return f"Proxmox leaves out backups that a token may not read; this one lacks {' and '.join(missing)}" if missing else ""
+
+    def explains_no_disks(self, storage: str) -> str:
+        """The same for the disks of guests on a storage."""
+        place = f"/storage/{storage}"
+        if self.entries is None:
+            return f"whether this token may see all disks on {storage} is not known: its permissions could not be read"
+        if self.has(place, "Datastore.Allocate"):
+            return ""
+        needs = ((place, "Datastore.Audit"), ("/vms", "VM.Config.Disk"))
+        missing = " and ".join(f"{privilege} on {path}" for path, privilege in needs if not self.has(path, privilege))
+        return f"Proxmox leaves out the disks of guests that a token may not configure; this one lacks {missing}" if missing else ""

@@ -204,7 +204,7 @@ async def storage_usage_detail(args: StorageUsage, call: Call) -> Answer:
         found = await read_rows(call.api, "nodes", node, "storage", ref.name, "content")
     status = await read_object(call.api, "nodes", node, "storage", ref.name, "status")
     rows = [_volume_row(row) for row in found if wanted is None or row.get("content") in wanted]
-    notes = [*call.inventory.notes, *await _remarks(call, ref.name, rows)]
+    notes = [*call.inventory.notes, *await _remarks(call, ref.name, ref.content & (wanted or ref.content), rows)]
     record: dict[str, Any] = {"state": storage_state(status)}
     if record["state"] == "active":
         record |= {name: status.get(name) for name in ("total", "used", "avail")}
@@ -245,7 +245,7 @@ def _totals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return sorted(totals, key=lambda total: -(total["size"] or 0))
 
 
-async def _remarks(call: Call, storage: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+async def _remarks(call: Call, storage: str, kinds: frozenset[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = []
     unknown = sum(row["size"] is None for row in rows)
     near = sum(bool(row["approx"]) for row in rows)
@@ -254,9 +254,9 @@ async def _remarks(call: Call, storage: str, rows: Sequence[Mapping[str, Any]]) 
     if near:
         notes.append(f"the size of {text.counted(near, 'volumes')} is approximate (approx)")
     permissions = await call.inventory.permissions()
-    if not rows or any(row.get("content") == "backup" for row in rows):
-        why = permissions.explains_no_backups(storage)
-        notes += [why] if why else []
+    hidden = [permissions.explains_no_backups(storage) if "backup" in kinds else ""]
+    hidden += [permissions.explains_no_disks(storage) if kinds & {"images", "rootdir"} else ""]
+    notes += filter(None, hidden)
     disks = [row for row in rows if row.get("content") in ("images", "rootdir") and row["vmid"] is not None]
     if disks and permissions.has("/vms", "VM.Audit"):
         guests = {guest.vmid for guest in await call.inventory.guests()}

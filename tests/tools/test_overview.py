@@ -213,9 +213,7 @@ async def test_a_guest_in_no_job_is_judged_only_by_all_places() -> None:
         assert "- 4 guests without a recent good backup: 100 web-1 (none, in no job)" in await ask(api, "health_overview")
         # what lies on the other node was not asked for, so it is not known
         one = parts(await ask(api, "health_overview", node="pve1"))
-        assert one["backups"].startswith(
-            "0 guests with a recent one, 0 without; unknown for 2 (100 web-1, 102 mail-1); in no job: 100 web-1"
-        )
+        assert one["backups"].startswith("unknown for 2 (100 web-1, 102 mail-1); in no job: 100 web-1")
 
 
 @pytest.mark.parametrize("rights", [AUDITOR, ONE_GUEST, NO_RIGHTS])
@@ -225,7 +223,7 @@ async def test_a_narrow_token_is_told_what_it_does_not_see(rights: Any) -> None:
     said = parts(text)
     assert "without a recent good backup" not in text
     if rights is AUDITOR:
-        assert said["backups"].startswith("0 guests with a recent one, 0 without; unknown for 11")
+        assert said["backups"].startswith("unknown for 11")
         assert "lacks Datastore.AllocateSpace on /storage/local, /storage/nas, /storage/pbs, /storage/usb and VM.Backup on /vms" in text
         return
     assert said["quorum"] == said["zfs_pools"] == said["disks"] == "unknown"
@@ -233,6 +231,14 @@ async def test_a_narrow_token_is_told_what_it_does_not_see(rights: Any) -> None:
     assert said["storages"] == "none visible"
     assert "note: quorum: not allowed" in text
     assert "guests" in text.splitlines()[-1]
+
+
+async def test_no_problem_is_not_said_of_what_a_token_does_not_see() -> None:
+    with served_cluster(nodes=2, guests=12, rights=AUDITOR) as api:
+        text = await ask(api, "health_overview")
+        assert text.startswith("health of the cluster: no problem found, not all is visible to this token\n")
+    with served_cluster(nodes=2, guests=12) as api:
+        assert (await ask(api, "health_overview")).startswith("health of the cluster: no problem found\n")
 
 
 async def test_hostile_names_stay_in_their_line() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxmox_mcp.errors import InvalidArgument, NotFound
-from tests.cluster import NO_RIGHTS, served_cluster
+from tests.cluster import AUDITOR, NO_RIGHTS, served_cluster
 from tests.served_api import Reply, ServedApi
 from tests.tools.asking import ask, ask_json, every_page
 
@@ -189,3 +189,18 @@ async def test_g29_a_restricted_or_disabled_storage_says_where_it_is() -> None:
         with pytest.raises(NotFound, match="no storage nosuch is visible; there are: fast, local"):
             await ask(api, "storage_usage_detail", storage="nosuch")
         assert not [path for path in api.paths if "pve1/storage/fast" in path or "oldnas" in path]
+
+
+async def test_what_a_token_is_not_shown_of_a_storage_is_said() -> None:
+    backups = "Proxmox leaves out backups that a token may not read; this one lacks Datastore.AllocateSpace on /storage/local and VM."
+    disks = "Proxmox leaves out the disks of guests that a token may not configure; this one lacks VM.Config.Disk on /vms"
+    with served_cluster(nodes=1, guests=4, rights=AUDITOR) as api:
+        local = await ask(api, "storage_usage_detail", storage="local")
+        assert backups in local
+        assert disks not in local
+        thin = await ask(api, "storage_usage_detail", storage="local-lvm")
+        assert disks in thin
+        assert "leaves out backups" not in thin
+        assert "leaves out" not in await ask(api, "storage_usage_detail", storage="local", content_filter="iso")
+    with served_cluster(nodes=1, guests=4) as api:
+        assert "leaves out" not in await ask(api, "storage_usage_detail", storage="nas")
