@@ -1,4 +1,4 @@
-"""`python proxmox_mcp.py`: the single-file entry point that existing client configurations name. The package of the same name wins on import."""
+"""`python proxmox_mcp.py`: the single-file entry point of existing client configurations. On import the package of the same name wins."""
 
 from __future__ import annotations
 

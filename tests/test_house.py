@@ -1,4 +1,4 @@
-"""The house rules that a machine can hold: imports point down, heavy libraries have one door each, modules stay small and say what they are."""
+"""The house rules that a machine can hold: imports point down, heavy libraries have one door, modules stay small and say what they are."""
 
 from __future__ import annotations
 

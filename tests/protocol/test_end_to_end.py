@@ -131,7 +131,7 @@ async def test_a_task_that_fails_says_why(fakepve: Any, connected: Any, era: str
         upid = re.findall(r"UPID:\S+", text)[0]
         log = await call(client, "proxmox_get_task_log", upid=upid)
         assert "start failed: QEMU exited with code 1" in log.splitlines()[0]
-        assert "1 failed tasks" in await call(client, "proxmox_list_tasks", errors_only=True)
+        assert "1 failed task" in await call(client, "proxmox_list_tasks", errors_only=True)
 
 
 @ERAS
