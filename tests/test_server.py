@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from proxmox_mcp.audit import Keys, verify
+from tests.cluster import served_cluster
 from tests.piped import UPID, serve_guest
-from tests.served_api import Reply, ServedApi, environment
+from tests.served_api import Reply, Request, ServedApi, environment
 from tests.stdio import serving, told
 
 STOP = {"vmid": 101, "action": "shutdown", "confirm": True}
@@ -118,6 +120,51 @@ def test_a_hundred_calls_at_once_and_half_of_them_cancelled(tmp_path: Path) -> N
                 assert "web" in text
             assert not server.call("proxmox_get_vm_status", vmid=101)[0]
             assert server.end() == 0
+
+
+def test_a_hundred_calls_of_all_kinds_each_get_their_own_answer_and_each_change_its_own_record(tmp_path: Path) -> None:
+    with served_cluster(nodes=3, guests=100) as api:
+        guests = list(api.world.guests.values())
+        running = [guest for guest in guests if guest.running and not guest.template]
+
+        def endless(request: Request) -> Reply:
+            task = api.world.task(request.vars["node"], "vzstop", request.vars["vmid"], age=0, took=None)
+            return Reply(data=task.upid, delay=0.03)
+
+        api.on("POST", "/nodes/{node}/{kind}/{vmid}/status/shutdown", endless)
+        with serving(tmp_path, {**environment(api), "PROXMOX_MAX_CONCURRENCY": "4", "PROXMOX_MAX_WAIT": "30"}) as server:
+            reads = {server.start_call("proxmox_get_vm_status", vmid=guest.vmid): guest for guest in guests[:50]}
+            changes = {
+                server.start_call("proxmox_vm_power", vmid=guest.vmid, action="shutdown", confirm=True, wait_seconds=30): guest
+                for guest in running[:50]
+            }
+            for number, guest in reads.items():
+                failed, text = told(server.answer(number, timeout=60))
+                assert not failed
+                assert f" {guest.vmid} ({guest.name}) on {guest.node}: " in text
+            _until(lambda: len(api.writes) == 50, seconds=60)
+            cancelled = list(changes)[::2]
+            for number in cancelled:
+                server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+            _until(lambda: sum(line["kind"] == "outcome" for line in records(tmp_path)) >= 25, seconds=60)
+            assert server.end() == 0  # the other half is cancelled by the end of the server
+            assert not server.junk
+        assert 1 < api.max_concurrent <= 4
+    assert sorted(request.vars["vmid"] for request in api.writes) == sorted(str(guest.vmid) for guest in running[:50])
+    kept = records(tmp_path)
+    intents = {line["seq"]: line["record"] for line in kept if line["kind"] == "intent"}
+    outcomes = {line["of"]: line["record"] for line in kept if line["kind"] == "outcome"}
+    assert intents.keys() == outcomes.keys()
+    assert len(intents) == 50
+    for number, intent in intents.items():
+        (step,) = intent["steps"]
+        (result,) = outcomes[number]["steps"]
+        vmid = step["path"].split("/")[4]
+        assert intent["targets"][0] == f"guest {vmid}"
+        assert result["upid"].split(":")[6] == vmid
+        assert outcomes[number]["state"] == "unknown"
+    directory = next(tmp_path.rglob("_api_audit.log")).parent
+    assert verify(directory, "api", Keys()).verdict == "INTACT"
 
 
 @pytest.mark.parametrize(
