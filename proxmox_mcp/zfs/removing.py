@@ -60,7 +60,7 @@ def plan(zfs: Zfs, removal: Removal, *, looking: bool) -> Plan:
     stays = [f"stays, {reason}: {line}" for reason, kept in removal.staying.items() for line in snapshots.named(kept, NAMED // 4)]
     notes += destroying.few(stays, "that stay")
     batches = list(snapshots.batches(going))
-    account = _account(removal, going, batches)
+    account = _account(zfs, removal, going, batches)
     datasets = list(snapshots.grouped(going))
     vmids = sorted({vmid for dataset in datasets if (vmid := names.guest_of(dataset)) is not None})
     count = f"{len(going)} snapshot{'' if len(going) == 1 else 's'}"
@@ -85,7 +85,7 @@ def plan(zfs: Zfs, removal: Removal, *, looking: bool) -> Plan:
 
 
 def _account(
-    removal: Removal, going: Sequence[Snapshot], batches: Sequence[Sequence[Snapshot]]
+    zfs: Zfs, removal: Removal, going: Sequence[Snapshot], batches: Sequence[Sequence[Snapshot]]
 ) -> Callable[[Sequence[StepResult]], Awaitable[Answer]]:
     async def account(results: Sequence[StepResult]) -> Answer:
         """What became of each, by a new list."""
@@ -99,7 +99,7 @@ def _account(
         if left:
             record["left"] = [f"{snapshot.name}: {_why(snapshot, said.get(snapshot.mark, ''))}" for snapshot in left[:200]]
         done = "Done" if not left else "Not all of them are gone"
-        return Answer(f"{done}: destroy snapshots {removal.what}", record=record, failed=bool(left))
+        return Answer(f"{done}: destroy snapshots {removal.what} on node {zfs.node}", record=record, failed=bool(left))
 
     return account
 

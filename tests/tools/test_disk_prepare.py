@@ -169,7 +169,25 @@ async def test_g15_the_api_way_reports_and_stops(tmp_path: Path) -> None:
         assert not records(tmp_path, "host")
 
 
-async def test_g15_without_ssh_the_missing_variables_are_named(tmp_path: Path) -> None:
+@needs_sshd
+async def test_g15_without_ssh_the_missing_variables_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No SSH setting at all: the API's address is tried with what the user's agent and home have, which is nothing here."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    with start_sshd(tmp_path) as sshd:
+        (tmp_path / ".ssh").mkdir()
+        (tmp_path / ".ssh/known_hosts").write_text(sshd.host_key_line + "\n")
+        async with changing(tmp_path, ssh_port=sshd.port) as world:
+            serve(world, FREE)
+            (line,) = await world.obstacles("disk_prepare", node="pve1", action="wipe", disk="sdc")
+            assert "PROXMOX_SSH_KEY_PATH" in line
+            assert "PROXMOX_SSH_PASSWORD" in line
+            told = await world.refusal("disk_prepare", node="pve1", action="wipe", disk="sdc", **ALL)
+            assert "PROXMOX_SSH_KEY_PATH" in told
+            assert not world.api.writes
+
+
+async def test_g15_a_shell_that_is_not_there_is_said_so_and_the_api_is_not_asked_instead(tmp_path: Path) -> None:
     async with changing(tmp_path, ssh_host="127.0.0.1", ssh_port=1, ssh_timeout=2.0) as world:
         serve(world, FREE)
         (line,) = await world.obstacles("disk_prepare", node="pve1", action="wipe", disk="sdc")
