@@ -77,7 +77,8 @@ def preview(plan: Plan) -> list[str]:
 def question(plan: Plan) -> str:
     """What a person is asked: the commands as they will run. Names from guests are cleaned; nothing else of a guest's text is in a plan."""
     consequence = "This can destroy data." if plan.risk is Risk.DATA_LOSS else "This changes your cluster."
-    return "\n".join([text.clean(plan.summary, 2_000), consequence, *steps(plan, whole=True), "Carry it out?"])
+    doubts = [f"Not checked: {text.clean(doubt, 1_000)}" for doubt in plan.doubts]
+    return "\n".join([text.clean(plan.summary, 2_000), consequence, *steps(plan, whole=True), *doubts, "Carry it out?"])
 
 
 def needed(plan: Plan) -> list[str]:

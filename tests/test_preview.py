@@ -88,3 +88,8 @@ def test_no_mask_hides_from_a_person_what_runs(line: str) -> None:
 def test_the_server_s_own_secrets_are_not_shown_to_anybody() -> None:
     secrets.register("own-secret-of-this-server")
     assert "own-secret" not in preview.question(shell_plan(NODE, "echo own-secret-of-this-server", timeout=60))
+
+
+def test_a_person_is_told_what_could_not_be_checked() -> None:
+    asked = preview.question(shell_plan(NODE, "make install", timeout=60))
+    assert asked.endswith("\nNot checked: what the command itself does: nothing of it was tried\nCarry it out?")
