@@ -51,6 +51,7 @@ class Answer:
     columns: tuple[Column, ...] = ()  # of rows, or of the record's values that want a kind
     order: tuple[str, ...] = ()  # sort key of rows, "-x" descending, unknown last; must be unique as a whole: cursors stand on it
     filters: Mapping[str, Any] = field(default_factory=dict)  # what narrowed the list; shown, and part of the cursor
+    finish: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None  # computes what only the rows of a page need
     beyond: int | None = None  # set when `rows` are only what follows the call's cursor: how many more follow these and were not read
     record: Mapping[str, Any] | None = None  # beside rows: what holds for the list as a whole
     kinds: Mapping[str, Kind] = field(default_factory=dict)  # of the record's values, where `columns` are those of the rows

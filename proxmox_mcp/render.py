@@ -69,7 +69,7 @@ def _list(answer: Answer, view: View) -> str:
     lines: list[str] = []
     budget = PAGE_TOKENS
     every = view.fields is None
-    for row in islice(rows, start, stop):
+    for row in map(answer.finish, islice(rows, start, stop)) if answer.finish else islice(rows, start, stop):
         line = _json(_json_row(row, columns, every)) if view.json else " ".join([_cell(row.get(c.name), c.kind) for c in columns])
         budget -= text.token_estimate(line) + 1
         if budget < 0 and lines:

@@ -79,7 +79,9 @@ async def list_vms(args: ListVms, call: Call) -> Answer:
         notes += (f"none of the {len(everyone)} guests that this token sees match",)
     counts = Counter(row["status"] for row in rows)
     said = ", ".join(f"{counts[status]} {status}" for status in sorted({"running", "stopped", *counts}))
-    return Answer("guests", rows=rows, columns=_GUESTS, order=("vmid",), filters=filters, lines=(said,) if rows else (), notes=notes)
+    return Answer(
+        "guests", rows=rows, columns=_GUESTS, order=("vmid",), filters=filters, lines=(said,) if rows else (), notes=notes, finish=_finished
+    )
 
 
 def _wanted(row: Mapping[str, Any], args: ListVms, node: str | None) -> bool:
@@ -92,15 +94,17 @@ def _wanted(row: Mapping[str, Any], args: ListVms, node: str | None) -> bool:
 
 
 def _complete(row: dict[str, Any]) -> dict[str, Any]:
-    """The row itself with what is computed, and None for what Proxmox does not know. Runs ten thousand times in a large cluster."""
+    """The row itself with what order, filters and counts need. Runs ten thousand times in a large cluster."""
     row["vmid"] = int(row["vmid"])
     row["name"] = row.get("name") or None
     row["status"] = word(row.get("status")) or "unknown"
-    row["template"] = flag(row.get("template"))
-    row["mem_fraction"] = share(row.get("mem"), row.get("maxmem"))
-    if row["type"] == "qemu" and not row.get("disk"):
-        row["disk"] = None  # it is known for containers alone
     return row
+
+
+def _finished(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With what is computed, and None for what Proxmox does not know."""
+    disk = row.get("disk") or None if row["type"] == "qemu" else row.get("disk")  # it is known for containers alone
+    return {**row, "template": flag(row.get("template")), "mem_fraction": share(row.get("mem"), row.get("maxmem")), "disk": disk}
 
 
 class VmStatus(Record):
