@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from proxmox_mcp import text
 from proxmox_mcp.errors import (
     ApiError,
     AuthenticationError,
@@ -17,7 +18,7 @@ from proxmox_mcp.errors import (
     RequestTimeout,
 )
 from proxmox_mcp.inventory.fanout import gap
-from proxmox_mcp.inventory.objects import Guest, Node, Reader, StorageRef, number, part, word
+from proxmox_mcp.inventory.objects import Guest, Node, Reader, StorageRef, number, part, read_rows, word
 from proxmox_mcp.inventory.permissions import Permissions
 
 T = TypeVar("T")
@@ -113,11 +114,17 @@ class Lists:
 
     async def _rows(self, what: str, *path: str, **params: str) -> list[dict[str, Any]]:
         try:
-            found = await self.api.get(*path, params=params or None)
+            return await read_rows(self.api, *path, params=params or None)
         except PermissionDenied as error:
             self.gaps.append(gap(what, error))
             return []
-        return [row for row in found if isinstance(row, dict)] if isinstance(found, list) else []
+
+    def _sound(self, what: str, rows: list[dict[str, Any]], is_sound: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+        """The entries that name what they are about; that others were left out is a gap."""
+        sound = [row for row in rows if is_sound(row)]
+        if len(sound) < len(rows):
+            self.gaps.append(f"{what}: {text.counted(len(rows) - len(sound), 'entries')} could not be read")
+        return sound
 
     async def _quiet(self, *path: str) -> Any:
         """An extra read that no answer depends on: None when this token or version does not give it."""
@@ -130,8 +137,11 @@ class Lists:
 
     async def guest_rows(self) -> list[dict[str, Any]]:
         """The entries behind `guests`, read anew for whoever lists ten thousand of them: the rows are the caller's to change."""
-        rows = await self._rows("guests", "cluster", "resources", type="vm")
-        return [row for row in rows if row.get("type") in ("qemu", "lxc") and str(row.get("vmid")).isdecimal() and word(row.get("node"))]
+
+        def is_sound(row: dict[str, Any]) -> bool:
+            return row.get("type") in ("qemu", "lxc") and str(row.get("vmid")).isdecimal() and word(row.get("node")) is not None
+
+        return self._sound("guests", await self._rows("guests", "cluster", "resources", type="vm"), is_sound)
 
     async def _guests(self) -> list[Guest]:
         found = (Guest(int(row["vmid"]), row["node"], row["type"], row) for row in await self.guest_rows())
@@ -139,13 +149,13 @@ class Lists:
 
     async def _nodes(self) -> list[Node]:
         states = {"online": True, "offline": False}
-        rows = await self._rows("nodes", "nodes")
-        found = [Node(row["node"], states.get(word(row.get("status")) or ""), row) for row in rows if isinstance(row.get("node"), str)]
+        rows = self._sound("nodes", await self._rows("nodes", "nodes"), lambda row: word(row.get("node")) is not None)
+        found = [Node(row["node"], states.get(word(row.get("status")) or ""), row) for row in rows]
         return sorted(found, key=lambda node: node.name)
 
     async def _storages(self) -> list[StorageRef]:
-        rows = await self._rows("storages", "storage")
-        return sorted((StorageRef.of(row) for row in rows if isinstance(row.get("storage"), str)), key=lambda ref: ref.name)
+        rows = self._sound("storages", await self._rows("storages", "storage"), lambda row: word(row.get("storage")) is not None)
+        return sorted((StorageRef.of(row) for row in rows), key=lambda ref: ref.name)
 
     async def _live(self) -> list[str]:
         nodes = await self.nodes()

@@ -116,10 +116,12 @@ async def read_object(
 
 
 def rows_of(found: object, *path: str | int) -> list[dict[str, Any]]:
-    """The objects in a list that `path` answered; see `read_rows`."""
+    """The objects in a list that `path` answered; see `read_rows`. A list that holds anything else cannot be counted on."""
     if not isinstance(found, list):
         raise _of_another_form("a list", path)
-    return [row for row in found if isinstance(row, dict)]
+    if not all(isinstance(row, dict) for row in found):
+        raise _of_another_form("a list of objects", path)
+    return found
 
 
 def _of_another_form(wanted: str, path: tuple[str | int, ...]) -> NotTheApi:

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxmox_mcp.errors import InvalidArgument, ProxmoxMcpError
-from proxmox_mcp.inventory import Inventory, StorageRef, gather, number, read_rows
+from proxmox_mcp.errors import InvalidArgument, NotTheApi, ProxmoxMcpError
+from proxmox_mcp.inventory import Inventory, StorageRef, gather, number, read_rows, word
 
 PATIENCE = 40.0  # seconds for a place, further tries on other nodes included; below what clients wait for a call
 
@@ -103,6 +103,8 @@ async def _one(inventory: Inventory, storage: str, content: str) -> StorageRef:
 async def _content(inventory: Inventory, ref: StorageRef, node: str, content: str, vmid: int | None) -> list[dict[str, Any]]:
     path = ("nodes", node, "storage", ref.name, "content")
     rows = await read_rows(inventory.api, *path, params={"content": content, "vmid": vmid})
+    if not all(word(row.get("volid")) for row in rows):
+        raise NotTheApi("a volume in the answer has no id", status=200, tried=f"GET /{'/'.join(path)}")
     # not every storage plugin honours the filters
     rows = [row for row in rows if row.get("content", content) == content]
     return [row for row in rows if vmid is None or number(row.get("vmid")) == vmid]

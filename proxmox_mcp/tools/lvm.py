@@ -7,7 +7,7 @@ from typing import Any
 
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Listing, NodeName
-from proxmox_mcp.inventory import number, read_object, read_rows, share
+from proxmox_mcp.inventory import number, read_object, read_rows, rows_of, share
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -38,19 +38,21 @@ async def list_lvm(args: ListLvm, call: Call) -> Answer:
     vg size free lvs pvs
     pve 466G 16.0G 3 /dev/sda3
     """
-    found = await call.inventory.from_nodes(args.node, lambda node: read_object(call.api, "nodes", node, "disks", "lvm"))
-    rows = [_group_row(group, node) for node, tree in found.items() for group in _children(tree)]
+    found = await call.inventory.from_nodes(args.node, lambda node: _groups(call, node))
+    rows = [_group_row(group, node) for node, groups in found.items() for group in groups]
     filters = {"node": next(iter(found)) if args.node is not None else None}
     return Answer("volume groups", rows=rows, columns=_GROUPS, order=("node", "vg"), filters=filters, notes=call.inventory.notes)
 
 
-def _children(tree: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    children = tree.get("children")
-    return [child for child in children if isinstance(child, Mapping)] if isinstance(children, list) else []
+async def _groups(call: Call, node: str) -> list[dict[str, Any]]:
+    """The volume groups, each with a list of its physical volumes in `children`."""
+    path = ("nodes", node, "disks", "lvm")
+    groups = rows_of((await read_object(call.api, *path)).get("children", []), *path)
+    return [{**group, "children": rows_of(group.get("children", []), *path)} for group in groups]
 
 
 def _group_row(group: Mapping[str, Any], node: str) -> dict[str, Any]:
-    physical = _children(group)
+    physical = group["children"]
     return {
         **{name: group.get(name) for name in ("size", "free", "lvcount")},
         "node": node,

@@ -58,6 +58,8 @@ async def list_storage(args: ListStorage, call: Call) -> Answer:
         statistics = await read_rows(call.api, "cluster", "resources", params={"type": "storage"})
         rows += [_last_known(entry) for entry in statistics if word(entry.get("node")) in silent and word(entry.get("storage"))]
         notes.append(f"{', '.join(sorted(silent))}: one storage that hangs holds up the list; last known are figures that Proxmox kept")
+    unnamed = sum(word(entry.get("storage")) is None for seen in good.values() for entry in seen)
+    notes += [f"{text.counted(unnamed, 'entries')} without a name could not be read"] if unnamed else []
     rows, differing = _once(rows)
     notes = [*inventory.notes, *notes, *differing]
     if not rows and not inventory.gaps:

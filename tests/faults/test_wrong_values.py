@@ -1,4 +1,4 @@
-"""Answers of Proxmox in which a value is missing or of another type, under every change: no crash, nothing done on a guess, no wrong "Done".
+"""Answers of Proxmox in which a value is missing or of another type, under every change: no crash, nothing on a guess, no wrong "Done".
 
 More of them: PVE_MCP_FAULTS=40 python -m pytest tests/faults
 """

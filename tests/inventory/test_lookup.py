@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from proxmox_mcp.config import Settings
-from proxmox_mcp.errors import AuthenticationError, InvalidArgument, NodeUnreachable, NotFound, PermissionDenied, Refused
+from proxmox_mcp.errors import AuthenticationError, InvalidArgument, NodeUnreachable, NotFound, NotTheApi, PermissionDenied, Refused
 from proxmox_mcp.http_client import HttpClient
 from proxmox_mcp.inventory import Guest, Inventory, per_node
 from tests.cluster import NO_RIGHTS, ONE_GUEST, served_cluster
@@ -34,21 +34,37 @@ async def test_g22_a_guest_row_without_name_template_or_numbers(served: ServedAp
 
 
 @pytest.mark.anyio
-async def test_rows_that_say_nothing_are_left_out(served: ServedApi) -> None:
+async def test_rows_that_say_nothing_are_left_out_and_counted(served: ServedApi) -> None:
     useless: list[dict[str, Any]] = [{"type": "storage"}, {"node": None}, {"vmid": "x"}]
     served.on(
         "GET",
         "/cluster/resources",
-        [WEB, {"vmid": 7}, "noise", None, *({**WEB, **bad} for bad in useless)],
+        [WEB, {"vmid": 7}, *({**WEB, **bad} for bad in useless)],
     )
-    served.on("GET", "/nodes", [{"node": "pve1"}, {"status": "online"}, 3])
+    served.on("GET", "/nodes", [{"node": "pve1"}, {"status": "online"}, {"node": ""}])
     served.on("GET", "/storage", [{"storage": "local"}, {"type": "dir"}])
     async with client(served) as http:
         inventory = Inventory(http)
         assert [guest.vmid for guest in await inventory.guests()] == [101]
         assert [(node.name, node.online) for node in await inventory.nodes()] == [("pve1", None)]
         (local,) = await inventory.storages()
+        assert inventory.gaps == [
+            "guests: 4 entries could not be read",
+            "nodes: 2 entries could not be read",
+            "storages: 1 entry could not be read",
+        ]
     assert (local.nodes, local.shared, local.enabled, local.content) == (None, False, True, frozenset())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("answer", [None, {}, "", 0, ["noise"], [{"node": "pve1"}, None]])
+async def test_an_answer_that_is_no_list_of_objects_is_not_an_empty_one(answer: Any, served: ServedApi) -> None:
+    for path in ("/cluster/resources", "/nodes", "/storage"):
+        served.on("GET", path, answer)
+    async with client(served) as http:
+        for read in (Inventory(http).guests, Inventory(http).nodes, Inventory(http).storages):
+            with pytest.raises(NotTheApi, match="is not a list"):
+                await read()
 
 
 @pytest.mark.anyio
