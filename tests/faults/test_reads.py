@@ -140,9 +140,9 @@ async def test_a_worthless_value_is_never_shown_as_a_number(name: str) -> None:
 
 
 def _legitimate(data: Any, way: tuple[Any, ...], junk: Any) -> bool:
-    """Whether the answer would still be of Proxmox's form: a shorter list, an object of which nothing is known, one about something else."""
+    """Whether the answer would still be of Proxmox's form: a shorter list, an object of which little is known or about something else."""
     if not way:
         return junk in (([], [{}]) if isinstance(data, list) else ({}, {"a": None}))
     row = isinstance(data, list) and len(way) == 1 and junk in ({}, {"a": None})
-    fewer = junk is MISSING and (isinstance(way[-1], int) or way[-1] == "children")
+    fewer = (junk is MISSING and isinstance(way[-1], int)) or (way[-1] == "children" and (junk is MISSING or junk == []))
     return row or fewer or way[-1] in IDENTITIES
