@@ -19,7 +19,7 @@ from proxmox_mcp.audit.files import Which, head_path, segment_path
 from proxmox_mcp.audit.head import SIZE, Head
 from proxmox_mcp.audit.keys import Keys
 from proxmox_mcp.audit.place import Place, find_place
-from proxmox_mcp.audit.record import Mask, compose, encode, entry_text, seal, unmasked
+from proxmox_mcp.audit.record import Mask, compose, encode, entry_text, optional, seal, unmasked
 from proxmox_mcp.errors import AuditError
 
 _NO_KEYS = Keys.none()
@@ -95,19 +95,19 @@ class AuditLog:
             if not (self._mutex.acquire(blocking=False) or self._mutex.acquire(timeout=lock.WAIT)):
                 raise AuditError(f"Another call has been writing to the audit log beside {self._head_path} for {lock.WAIT:g} seconds.")
             try:
-                self._lock_head()
-                try:
-                    place = self._current_place()
-                    if not place.opened or place.size >= self._max_bytes or place.key != self._keys.current:
-                        self._open_segment(place)
-                    self._write(place, kind, record, _reference(intent_id, place.log))
-                    head = self._pack_head(place)
-                    flush(self._log_fd)
-                    write_start(self._head_fd, head)
-                    self._place, self._head_raw, self._seen = place, head, (place.log, place.seq, place.last)
-                    return f"{place.log}-{place.seq}"
-                finally:
-                    lock.release(self._head_fd)
+                place = self._lock()
+                if not place.opened or place.size >= self._max_bytes or place.key != self._keys.current:
+                    self._open_segment(place)
+                self._write(place, kind, record, intent_id)
+                head = self._pack_head(place)
+                flush(self._log_fd)
+                write_start(self._head_fd, head)
+                lock.release(self._head_fd)
+                self._place, self._head_raw, self._seen = place, head, (place.log, place.seq, place.last)
+                return f"{place.log}-{place.seq}"
+            except BaseException:
+                self._forget()  # the lock goes with the file that carries it
+                raise
             finally:
                 self._mutex.release()
         except OSError as exc:
@@ -116,45 +116,36 @@ class AuditLog:
         except (ValueError, RecursionError) as exc:
             raise AuditError("This entry cannot be recorded in the audit log: JSON cannot hold it.", said=str(exc)) from None
 
-    def _lock_head(self) -> None:
+    def _lock(self) -> Place:
+        """Keep all other processes out. Returns where the next record goes: the last append's place, if nobody touched the files since."""
+        place, self._place = self._place, None  # unless this append succeeds, the next one looks at everything again
         while True:
             if self._head_fd < 0:
                 self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._head_fd = open_own(self._head_path, os.O_RDWR | os.O_CREAT)
             lock.acquire(self._head_fd, self._head_path)
-            if self._untouched() or is_named(self._head_fd, self._head_path):
-                return
+            if place is not None and self._untouched(place):
+                return place
+            if is_named(self._head_fd, self._head_path):
+                return self._find_place()
             os.close(self._head_fd)  # deleted or replaced while it was open: others lock the new one
             self._head_fd = -1
 
-    def _untouched(self) -> bool:
+    def _untouched(self, place: Place) -> bool:
         """Whether the files are as the last append left them.
 
-        Whether they still bear their names is looked up once a second, for it costs more than all the rest; a file that was
+        Whether they still bear their names is looked up once a second, for it costs more than all the rest; a log that was
         deleted or overwritten by a rename is noticed at once.
         """
-        if self._place is None:
-            return False
         status = os.fstat(self._log_fd)
-        if status.st_size != self._place.size or status.st_nlink == 0 or read_start(self._head_fd, SIZE + 1) != self._head_raw:
-            self._place = None
-        elif (now := time.monotonic()) >= self._look_again:
-            self._look_again = now + 1
-            if not (is_named(self._log_fd, self._log_path) and is_named(self._head_fd, self._head_path)):
-                self._place = None
-        return self._place is not None
+        if status.st_size != place.size or status.st_nlink == 0 or read_start(self._head_fd, SIZE + 1) != self._head_raw:
+            return False
+        if (now := time.monotonic()) < self._look_again:
+            return True
+        self._look_again = now + 1
+        return is_named(self._log_fd, self._log_path) and is_named(self._head_fd, self._head_path)
 
-    def _begin_process(self) -> None:
-        """At the start, and in a forked child: a file opened before the fork would share its lock with the parent."""
-        self._mutex = threading.Lock()
-        self._forget()
-        self._writer = encode(f"{socket.gethostname()}/{os.getpid()}")
-
-    def _current_place(self) -> Place:
-        """Where the next record goes; the last append's place, if nobody else has touched the files since."""
-        place, self._place = self._place, None  # unless this append succeeds, the next one looks at everything again
-        if place is not None:
-            return place
+    def _find_place(self) -> Place:
         place = find_place(self._directory, self._which, self._keys, read_start(self._head_fd, SIZE + 1), self._seen)
         if place.key is not None and self._keys.current is None:
             raise AuditError(
@@ -166,6 +157,12 @@ class AuditLog:
         if place.opened:
             self._open_log(place, os.O_WRONLY | os.O_APPEND)
         return place
+
+    def _begin_process(self) -> None:
+        """At the start, and in a forked child: a file opened before the fork would share its lock with the parent."""
+        self._mutex = threading.Lock()
+        self._forget()
+        self._writer = encode(f"{socket.gethostname()}/{os.getpid()}")
 
     def _open_segment(self, place: Place) -> None:
         if place.opened:
@@ -190,22 +187,17 @@ class AuditLog:
         self._log_path = os.fspath(segment_path(self._directory, self._which, place.segment))
         self._log_fd = open_own(self._log_path, flags)
 
-    def _write(self, place: Place, kind: str, record: str, of: int | str | None = None) -> None:
+    def _write(self, place: Place, kind: str, record: str, intent_id: str = "") -> None:
         """Append one record and move the place on."""
-        text = compose(
-            (place.log, place.seq + 1, place.last),
-            kind=kind,
-            record=record,
-            writer=self._writer,
-            of=of,
-            torn=place.torn,
-            loss=place.loss,
-        )
-        own, line = seal(text, self._digest)
-        data = b"%b%b\n" % (place.glue, line)
+        more = ("", "", "")
+        if intent_id or place.torn or place.loss:
+            more = optional(place.loss, _reference(intent_id, place.log), place.torn)
+        place.seq += 1
+        text = compose(place.log, place.seq, place.last, kind, record, self._writer, more)
+        place.last, line = seal(text, self._digest)
+        data = place.glue + line + b"\n"
         write_all(self._log_fd, data)
         place.size += len(data)
-        place.seq, place.last = place.seq + 1, own
         place.glue, place.torn, place.loss = b"", None, ""
 
     def _pack_head(self, place: Place) -> bytes:

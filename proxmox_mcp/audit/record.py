@@ -71,32 +71,26 @@ def _to_the_second(seconds: int) -> str:
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds))
 
 
-def compose(
-    place: tuple[str, int, str],
-    *,
-    kind: str,
-    record: str,
-    writer: str,
-    of: int | str | None = None,
-    torn: Mapping[str, Any] | None = None,
-    loss: str = "",
-) -> str:
-    """A record without its hash. `place` is log id, sequence number and the hash of the record before; `record` and `writer` are JSON."""
-    log, seq, prev = place
-    lost = f'"loss":{encode(loss)},' if loss else ""
-    belongs = "" if of is None else f'"of":{encode(of)},'
-    kept = f'"torn":{encode(torn)},' if torn else ""
+def compose(log: str, seq: int, prev: str, kind: str, record: str, writer: str, more: tuple[str, str, str] = ("", "", "")) -> str:
+    """A record without its hash; `record` and `writer` are JSON already, `more` is what `optional` gave."""
+    loss, of, torn = more
+    begin = f'"kind":"{kind}","log":"{log}",{loss}{of}"prev":"{prev}","record":'
+    return f'{begin}{record},"seq":{seq},"time":"{timestamp()}",{torn}"writer":{writer}}}'
+
+
+def optional(loss: str, of: int | str | None, torn: Mapping[str, Any] | None) -> tuple[str, str, str]:
+    """The fields that only some records have."""
     return (
-        f'"kind":"{kind}","log":"{log}",{lost}{belongs}"prev":"{prev}","record":{record},"seq":{seq},"time":"{timestamp()}",'
-        f'{kept}"writer":{writer}}}'
+        f'"loss":{encode(loss)},' if loss else "",
+        "" if of is None else f'"of":{encode(of)},',
+        f'"torn":{encode(torn)},' if torn else "",
     )
 
 
 def seal(text: str, digest: Digest) -> tuple[str, bytes]:
     """(hash, line without its newline) of what follows the hash on a line."""
-    body = text.encode("ascii")
-    own = digest(body)
-    return own, b'{"hash":"%b",%b' % (own.encode("ascii"), body)
+    own = digest(text.encode("ascii"))
+    return own, f'{{"hash":"{own}",{text}'.encode("ascii")
 
 
 def is_id(value: object, length: int = 16) -> bool:
