@@ -56,7 +56,7 @@ class Door:
         Raises Refused when no SSH target is configured for it or the machine at that address calls itself otherwise, ConfigError when
         SSH is not configured at all, or wrongly.
         """
-        require_ssh(self._settings)
+        require_ssh(self._settings, guests=False)
         mapped = parse_nodes(self._settings.ssh_nodes)
         if name is not None and name in mapped:
             target = mapped[name].on(default_target(self._settings), label=f"node {name}")
@@ -103,7 +103,7 @@ class Door:
 
     def guest(self, alias: str) -> SshTarget:
         """A registered guest. Raises InvalidArgument with the known aliases or what is wrong with this entry, ConfigError as `node`."""
-        require_ssh(self._settings)
+        require_ssh(self._settings, guests=True)
         targets, problems = registered_guests(self._settings)
         if alias in targets:
             if targets[alias].known_hosts == "ignore":

@@ -87,10 +87,11 @@ def require_api(settings: Settings) -> None:
         raise _error("The server is not configured", ("PROXMOX_HOST is not set.",), settings)
 
 
-def require_ssh(settings: Settings) -> None:
-    """The same for what only SSH needs."""
-    if settings.ssh_problems:
-        raise _error("SSH is not configured", settings.ssh_problems, settings)
+def require_ssh(settings: Settings, *, guests: bool) -> None:
+    """The same for what only SSH needs: to registered guests, or to nodes, which a missing register of guests does not touch."""
+    problems = tuple(problem for problem in settings.ssh_problems if guests or not problem.startswith("PROXMOX_VM_SSH_HOSTS"))
+    if problems:
+        raise _error("SSH is not configured", problems, settings)
 
 
 def _error(what: str, problems: tuple[str, ...], settings: Settings) -> ConfigError:

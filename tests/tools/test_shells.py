@@ -359,3 +359,12 @@ async def test_a_wrong_ssh_setting_is_named_instead_of_going_on_without_it(tmp_p
                 await here.run(tool, **arguments)
         assert here.sshd.connections == 0
         assert problem in (await here.run("vm_list_hosts")).text
+
+
+async def test_a_missing_register_of_guests_is_told_and_leaves_the_nodes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = "PROXMOX_VM_SSH_HOSTS=/none.json: there is no such file."
+    async with shells(tmp_path, monkeypatch, ssh_problems=(problem,), vm_ssh_hosts=None) as here:
+        assert (await here.run("host_read_exec", command="uptime")).text.startswith("exit status 0")
+        with pytest.raises(ConfigError, match="there is no such file"):
+            await here.run("vm_exec", alias="web", command="uptime", confirm=True)
+        assert problem in (await here.run("vm_list_hosts")).text
