@@ -33,7 +33,7 @@ def reading(path: str, argv: tuple[str, ...], *, secrets_too: bool = False) -> t
         raise InvalidArgument("path", why, hint=hint)
     if secrets_too:
         return ("sh", "-c", OwnScript(_ANY_FILE), "pve-read", path, *argv)
-    return ("sh", "-c", OwnScript(SCRIPT), "pve-read", Kind.FILE.value, path, "--", *argv)
+    return ("sh", "-c", OwnScript(SCRIPT), "pve-read", Kind.FILE.value, str(argv.index(path)), path, "--", *argv)
 
 
 def carried(command: ReadCommand, timeout: float) -> tuple[str, ...]:

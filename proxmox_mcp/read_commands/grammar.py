@@ -104,7 +104,7 @@ class Grammar:
             except _Refusal as refusal:
                 refusals.append((refusal, row))
             else:
-                return ReadCommand((row.program, *(word.text for word in words[1:])), tuple(_checks(bound)), row.name)
+                return ReadCommand((row.program, *(word.text for word in words[1:])), tuple(_checks(bound, words)), row.name)
         raise _nearest(words, refusals)
 
     def _rows(self, program: Word) -> list[Row]:
@@ -142,10 +142,11 @@ def _nearest(words: tuple[Word, ...], refusals: list[tuple[_Refusal, Row]]) -> I
     return InvalidArgument("command", f"{words[0].text}: {why}.", hint=f"Nearest allowed form: {row.usage}{options}")
 
 
-def _checks(bound: Bindings) -> Iterable[PathCheck]:
+def _checks(bound: Bindings, words: tuple[Word, ...]) -> Iterable[PathCheck]:
     for value, word in bound:
         if value.type is not None and value.type.path is not None:
-            yield PathCheck(word.text, value.type.path)
+            # by identity: a pattern may read like the path
+            yield PathCheck(word.text, value.type.path, next((at for at, other in enumerate(words) if other is word), 0))
 
 
 def _parse(row: Row, words: tuple[Word, ...], limits: Limits) -> Bindings:

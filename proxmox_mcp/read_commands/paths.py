@@ -84,6 +84,8 @@ CONTENT = _patterns(
     "*.vhd *.vhdx *.img */vzdump-*.tar* */vzdump-*.vma* */vzdump-*.tgz */snippets/*.y*ml */snippets/*user* *.core */core.[0-9]*",
     "*/var/lib/cloud/*user-data* */var/lib/cloud/*vendor-data*",
 )
+# Root file systems of containers, where a guest's root can swap files for links at any moment.
+GUEST_ROOTS = _patterns("*/subvol-[0-9]*-disk-* */basevol-[0-9]*-disk-* */var/lib/lxc/*/rootfs*")
 _PROCESS = _patterns(
     "status stat statm limits io sched schedstat cgroup comm cmdline mountinfo mounts mountstats oom_score oom_score_adj oom_adj loginuid",
     "sessionid wchan stack smaps_rollup cpuset net/* uid_map gid_map personality autogroup",

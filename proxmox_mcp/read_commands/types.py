@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from proxmox_mcp.read_commands import api_paths, paths
@@ -15,10 +15,11 @@ Bound = Literal["", "amount", "interval", "count"]
 
 @dataclass(frozen=True, slots=True)
 class PathCheck:
-    """One path operand and what the far side must check after resolving its symlinks."""
+    """One path operand, what the far side must check after resolving its symlinks, and which word of argv it is (0: none of its own)."""
 
     path: str
     kind: Kind
+    at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

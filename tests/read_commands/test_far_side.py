@@ -57,7 +57,8 @@ def _run(command: ReadCommand, shell: tuple[str, ...], timeout: float = 20.0) ->
 
 
 def _command(program: str, kind: Kind, *names: str | Path) -> ReadCommand:
-    return ReadCommand((program, *map(str, names)), tuple(PathCheck(str(name), kind) for name in names), "test")
+    checks = tuple(PathCheck(str(name), kind, at) for at, name in enumerate(names, 1))
+    return ReadCommand((program, *map(str, names)), checks, "test")
 
 
 def _refused(done: subprocess.CompletedProcess[str], reason: str) -> None:
@@ -243,8 +244,10 @@ def test_values_are_positional_and_the_script_is_constant() -> None:
         SCRIPT,
         "pve-read",
         "file",
+        "1",
         "/etc/hosts",
         "file",
+        "2",
         "/etc/fstab",
         "--",
         "/usr/bin/cat",
@@ -263,7 +266,7 @@ def test_busybox_tools_do_as_well(place: Path, tmp_path_factory: pytest.TempPath
         (tools / tool).symlink_to(busybox)
 
     def run(kind: Kind, name: str) -> subprocess.CompletedProcess[str]:
-        argv = [busybox, "sh", "-c", SCRIPT, "pve-read", kind.value, str(place / name), "--", str(tools / "cat"), str(place / name)]
+        argv = [busybox, "sh", "-c", SCRIPT, "pve-read", kind.value, "1", str(place / name), "--", str(tools / "cat"), str(place / name)]
         return subprocess.run(argv, env={"PATH": str(tools)}, capture_output=True, text=True, timeout=30)
 
     assert run(Kind.FILE, "to-link").stdout == "hello\n"
