@@ -124,7 +124,7 @@ def passed(values: Iterable[str]) -> Iterator[None]:
 OPTION_NAME = r"--?(?:[a-z]+-)*(?:password|passwd|passphrase|cipassword|secret|token|api-?key|secret-?key|keyring|user-pass)"
 _NAME = (
     r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|keyring|ticket"
-    r"|(?:api|access|secret|private|encryption|hmac|auth|client|shared|pre-?shared|signing)[_-]?key)"
+    r"|(?:api|access|secret|private|encryption|hmac|auth|client|shared|pre-?shared|signing|fastopen)[_-]?key)"
 )
 _QUOTED = r"""(?:(")(?:[^"\\]|\\.)*|(')[^']*|(\\")(?:[^"\\]|\\(?!"))*"""
 _BARE = r"""|(?:[^\s\\,;&"'{}\[\]<>]|\\(?!n))+)"""
@@ -152,6 +152,8 @@ SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\b([Bb]earer\s+)[A-Za-z0-9._~+/=-]{8,}"), _mark_rest),
     (re.compile(r"\b((?:PVE|PVEVNC|PMG|PBS):[^\s:@]+(?:@[^\s:]+)?:[0-9A-F]{8}:)[^\s,;&\"'<>]+"), _mark_rest),
     (re.compile(r"(://[^\s/@:\"'<>]*:)[^\s/@\"'<>]+(?=@)"), _mark_rest),
+    # the environment of a process that dumped core, in the journal's JSON
+    (re.compile(r'("COREDUMP_ENVIRON"\s*:\s*)(?:"(?:[^"\\\n]|\\.)*"?|\[[^\]]*\]?)'), _mark_rest),
     (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2id?|pbkdf2[\w-]*|scrypt)\$[./A-Za-z0-9$=,+-]{8,}"), _mark),
     # name=value anywhere; "name": "value"; name: value only at the start of a line or string, for prose says "set user password: failed"
     (re.compile(rf"({_NAME}[ \t]*(?:=|%3D)[ \t]*)(?!\*\*\*|PVEAPIToken\S+(?:=|%3D)\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
@@ -164,7 +166,7 @@ SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 )
 # One cheap look decides whether a text needs the searches at all.
 _SUSPECT = re.compile(
-    r"(?i)pass|secret|token|ticket|key|bearer|authorization|pwd|-----begin|://|\$(?:[1-7yg]|2[abxy]|arg|pbk|scr)|(?:PVE|PMG|PBS|PVEVNC):"
+    r"(?i)pass|secret|coredump_e|token|ticket|key|bearer|authorization|pwd|-----begin|://|\$(?:[1-7yg]|2[abxy]|arg|pbk|scr)|(?:PVE|PMG|PBS|PVEVNC):"
 )
 
 

@@ -13,7 +13,7 @@ from proxmox_mcp.read_commands.notation import Bindings, Furthest, Matching, Opt
 from proxmox_mcp.read_commands.types import Limits, PathCheck, ReadCommand
 from proxmox_mcp.read_commands.words import Operator, Unreadable, Word, split
 
-Style = Literal["gnu", "first", "single", "perl", "words"]
+Style = Literal["gnu", "apart", "first", "single", "perl", "words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Row:
 
     style: how the program itself reads options.
         gnu     getopt_long: clusters, attached values, `--x=y`, options and operands in any order
-        first   the same, but options end at the first operand
+        apart   the same, but the value of a letter is always a word of its own: what follows the letter are other letters
+        first   the same as gnu, but options end at the first operand
         single  getopt_long_only: as gnu, without clusters
         perl    Getopt::Long: -name and --name, `=value` or the next word, any order
         words   no options at all: every word, dashes included, is an operand of the pattern
@@ -232,6 +233,8 @@ class _Reader:
                 raise _Refusal(at, f"option {text[0]}{letter} is not among the allowed ones")
             rest = text[place:] or None
             if option.takes != "nothing":
+                if rest and self._style == "apart":
+                    raise _Refusal(at, f"option {text[0]}{letter}: give its value as a word of its own")
                 return self._take(option, text[0] + letter, at, attached=rest)
             if rest and self._style == "single":
                 raise _Refusal(at, f"{text}: give these options one by one")

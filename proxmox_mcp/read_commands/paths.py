@@ -37,7 +37,8 @@ SECRET = _patterns(
     # accounts
     "*/etc/shadow* */etc/gshadow* */var/backups/shadow* */var/backups/gshadow* */etc/security/opasswd*",
     # Proxmox: pmxcfs, its database, subscription, corosync, SDN services with their API keys, Backup Server
-    "*/etc/pve/priv */etc/pve/priv/* */etc/pve/*/priv */etc/pve/*/priv/* */etc/pve/sdn/dns.cfg */etc/pve/sdn/ipams.cfg */etc/pve/.debug*",
+    "*/etc/pve/priv */etc/pve/priv/* */etc/pve/*/priv */etc/pve/*/priv/* */etc/pve/sdn/dns.cfg */etc/pve/sdn/ipams.cfg",
+    "*/etc/pve/.debug* */etc/pve/domains.cfg*",
     "*/var/lib/pve-cluster */var/lib/pve-cluster/* */etc/corosync/authkey* */etc/corosync/qdevice */etc/corosync/qdevice/*",
     "*/etc/subscription* */etc/proxmox-backup */etc/proxmox-backup/* */etc/apt/auth.conf*",
     # SSH and GnuPG, public halves included: they sit beside private ones, and authorized_keys leads to /etc/pve/priv
@@ -57,7 +58,11 @@ SECRET = _patterns(
     "*/.*history */.*_history* */.lesshst */.viminfo* */.pgpass* */.netrc* */.my.cnf* */.mylogin.cnf* */.git-credentials* */.docker",
     "*/.docker/* */.kube */.kube/* */.aws */.aws/* */.azure */.azure/* */.config/gcloud* */.config/rclone* */.config/gh */.config/gh/*",
     "*/.config/proxmox-backup* */.npmrc */.pypirc */.vault-token* */.password-store* */.smbcredentials* */.htpasswd* */.env */.env.*",
-    "*/.Xauthority */.boto */.cloudflared/*",
+    "*/.Xauthority */.boto */.cloudflared/* */.wgetrc */.curlrc */.s3cfg */.mc */.mc/* */.acme.sh/*.conf */.config/borg/* */.secrets",
+    "*/.secrets/* */.local/share/keyrings*",
+    # data of programs that keep accounts in it
+    "*/var/lib/mysql/* */var/lib/postgresql/* */var/lib/pgsql/* */var/lib/docker/* */var/lib/containerd/*",
+    "*/etc/sasldb* */etc/dovecot/users* */etc/raddb/users* */etc/freeradius/*/users* */etc/squid/passwd* */etc/mosquitto/passwd* */psk.txt",
     # processes: their environment and memory, and the magic links that lead out of /proc
     "/proc/*/environ /proc/*/mem /proc/*/auxv /proc/*/maps /proc/*/smaps /proc/*/pagemap /proc/kcore /proc/kmsg /proc/keys",
     "/proc/*/root /proc/*/root/* /proc/*/cwd /proc/*/cwd/* /proc/*/fd/* /proc/*/map_files/*",
@@ -69,14 +74,15 @@ PRIVATE = _patterns(
     "*.key *.pem *.p12 *.pfx *.jks *.keytab *.ppk *.kdbx *.keyring */keyring *.pw *.psk *.env *.KEY *.PEM *.P12 *.PFX",
     "*/id_rsa* */id_dsa* */id_ecdsa* */id_ed25519* *host*_key *_rsa_key *authkey* *private_key* *private-key* *privkey*",
     "*/credentials* *.credentials */secrets* *.secret *.secrets *.token */*_token */rclone.conf */htpasswd* *.htpasswd *.htdigest",
-    "*/wg*.conf *.ovpn */passwd.client* *.keys *key.json *.tfstate *.tfvars",
+    "*/wg*.conf *.ovpn */passwd.client* *.keys *key.json *.tfstate *.tfvars *.passwd *[Pp]assword* *[Pp]assphrase*",
+    "*vault_pass* *vault-pass* */token */tokens */*smbcred* */*-credentials *.journal*",
 )
 # ... except these, which are public.
 PUBLIC = _patterns(
     "*.pub *.pub.old /etc/ssl/certs/* /usr/share/ca-certificates/* /usr/local/share/ca-certificates/* /usr/share/keyrings/*",
     "/etc/pve/pve-root-ca.pem /etc/pve/local/pve-ssl.pem /etc/pve/local/pveproxy-ssl.pem /etc/pve/nodes/*/pve-ssl.pem",
     "/etc/pve/nodes/*/pveproxy-ssl.pem /etc/letsencrypt/*/cert[0-9.]*pem /etc/letsencrypt/*/chain[0-9.]*pem",
-    "/etc/letsencrypt/*/fullchain[0-9.]*pem /usr/lib/python3/* /usr/share/doc/* /usr/share/perl5/*",
+    "/etc/letsencrypt/*/fullchain[0-9.]*pem /usr/lib/python3/* /usr/share/* /usr/lib/* /etc/pam.d/*",
 )
 # Guests inside: what a disk image, a backup or cloud-init data holds is the guest's, and may be measured but not shown.
 CONTENT = _patterns(

@@ -11,7 +11,7 @@ from proxmox_mcp.read_commands.tables import GRAMMAR
 from proxmox_mcp.read_commands.types import Limits
 from proxmox_mcp.read_commands.words import Operator, Token, Unreadable, Word, split
 
-_SERVICE_WHY = "a unit that may be restarted at any time; RESTARTABLE leaves out those that take guests or the node down"
+_SERVICE_WHY = "RESTARTABLE are services known to bear it; any other unit could do anything"
 CHANGES = Grammar(
     (
         Row(

@@ -76,8 +76,14 @@ ROWS = (
         "/usr/bin/iostat",
         "DISKNAME* [ INTERVAL COUNT ]",
         "-c -d -h --human -k -m -N -s -t -x -y -z --dec=0|1|2 --pretty --compact -o=SYSSTATJSON -V",
+        style="apart",
     ),
-    Row("/usr/bin/mpstat", "[ INTERVAL COUNT ]", "-A -n -u -T -P=CPULIST -I=ALL|CPU|SCPU|SUM -N=CPULIST --dec=0|1|2 -o=SYSSTATJSON -V"),
+    Row(
+        "/usr/bin/mpstat",
+        "[ INTERVAL COUNT ]",
+        "-A -n -u -T -P=CPULIST -I=ALL|CPU|SCPU|SUM -N=CPULIST --dec=0|1|2 -o=SYSSTATJSON -V",
+        style="apart",
+    ),
     # processes: see _PS_WHY
     Row("/usr/bin/ps", "", f"-e -A -d -f -F -l -H --forest {_PS_LOOK}", why=_PS_WHY),
     Row("/usr/bin/ps", "", f"&-L -e -A -d -f -F -l {_PS_LOOK}", why=_PS_WHY),
@@ -158,7 +164,7 @@ ROWS = (
     Row("/usr/bin/systemctl", "list-unit-files|list-timers|list-sockets|list-automounts|list-paths UNITS*", _UNITS, why=_UNITS_WHY),
     Row("/usr/bin/systemctl", "list-jobs|get-default|is-system-running", _UNITS, why=f"{_UNITS_WHY}; no --wait"),
     Row("/usr/bin/systemctl", "list-dependencies UNITS*", f"{_UNITS} --reverse --before --after", why=_UNITS_WHY),
-    Row("/usr/bin/systemctl", "status UNITS*", f"{_UNITS} -n,--lines=SMALL -o,--output=WORD", why=_UNITS_WHY),
+    Row("/usr/bin/systemctl", "status UNITS*", f"{_UNITS} -n,--lines=SMALL -o,--output=JOURNALFORM", why=_UNITS_WHY),
     Row("/usr/bin/systemctl", "is-active|is-enabled|is-failed UNITS+", _UNITS, why=_UNITS_WHY),
     Row(
         "/usr/bin/systemctl",
@@ -173,12 +179,14 @@ ROWS = (
         "( JOURNALMATCH | PLUS )*",
         "-u,--unit=UNITS --user-unit=UNITS -t,--identifier=WORD -p,--priority=PRIORITY --facility=LIST -g,--grep=PATTERN"
         " --case-sensitive[=BOOL] -S,--since=DATE"
-        " -U,--until=DATE -b,--boot[=BOOT]? -k,--dmesg -n,--lines[=JOURNALLINES]? -r,--reverse -o,--output=WORD --output-fields=FIELDS"
+        " -U,--until=DATE -b,--boot[=BOOT]? -k,--dmesg -n,--lines[=JOURNALLINES]? -r,--reverse"
+        " -o,--output=JOURNALFORM --output-fields=JOURNALFIELDS"
         " -x,--catalog -q,--quiet"
         " -a,--all -l,--full --no-full -e,--pager-end --no-pager --no-hostname --no-tail --utc -m,--merge --system --user"
         " -c,--cursor=CURSOR"
         " --after-cursor=CURSOR --show-cursor --list-boots --disk-usage --header -N,--fields -F,--field=FIELD --truncate-newline",
-        why="no -f; no --rotate, --flush, --sync, --vacuum-*, --cursor-file ...: they change or write; no -D, --file, --root, -M",
+        why="no -f; no -o verbose and export: they show environments; no --rotate, --flush, --sync, --vacuum-*, --cursor-file ...: they"
+        " change or write; no -D, --file, --root, -M",
     ),
     Row(
         "/usr/bin/coredumpctl",
@@ -189,8 +197,8 @@ ROWS = (
     Row(
         "/usr/sbin/sysctl",
         "SYSCTL*",
-        "!-a,-A,--all -n,--values -N,--names -e,--ignore -r,--pattern=TEXT",
-        why="no key=value, -w, -p, -f, --system: they set",
+        "!-a,-A,--all -N,--names -e,--ignore -r,--pattern=TEXT",
+        why="no key=value, -w, -p, -f, --system: they set; no -n: by their names secret values are masked",
     ),
     Row("/usr/sbin/sysctl", "SYSCTL+", "-n,--values -N,--names -e,--ignore", why="no key=value, -w, -p, -f, --system: they set"),
     # packages

@@ -116,6 +116,7 @@ ROWS = (
         " --dirsfirst --du --si"
         " --inodes --device --filelimit=SMALL --sort=name|size|mtime|ctime|version|none --matchdirs --ignore-case --filesfirst --nolinks"
         " --gitignore",
+        style="apart",
         why="no -o and -R: they write; no -l: it follows links",
     ),
     Row(

@@ -162,7 +162,11 @@ _TYPES = (
     _name("BOOL", "yes or no", r"0|1|yes|no|true|false|on|off"),
     _name("SYSSTATJSON", "JSON", r"JSON"),
     _name("CPULIST", "ALL or CPU numbers", r"ALL|all|on|[0-9]{1,4}([,-][0-9]{1,4}){0,50}"),
-    _name("SYSCTL", "a key such as vm.swappiness", r"(?!.*(?:secret|fastopen_key))[a-z][A-Za-z0-9_./-]{0,200}"),
+    _name(  # of a directory every key is shown: not of those that hold a secret one
+        "SYSCTL",
+        "a key such as vm.swappiness",
+        r"(?!.*(?:secret|fastopen_key))(?!net(?:[./]ipv[46](?:[./]conf(?:[./][^./]+)?)?)?$)[a-z][A-Za-z0-9_-]*(?:[./][A-Za-z0-9_-]+)*",
+    ),
     _name("GETCONF", "a variable such as PAGESIZE", r"[A-Z_][A-Z0-9_]{1,60}"),
     _name("USER", "a user name", r"[A-Za-z_][A-Za-z0-9_.-]{0,40}\$?|[0-9]{1,10}"),
     # storage
@@ -209,7 +213,14 @@ _TYPES = (
     _name("UNITS", "a unit or a pattern of units", r"[A-Za-z0-9@:_.\\*?\[\]-]{1,200}", glob=True),
     _name("PROPERTIES", "properties by name, none that holds an environment", rf"{_PROPERTY}(,{_PROPERTY}){{0,60}}"),
     _name("JOURNALMATCH", "FIELD=value", r"[A-Z_][A-Z0-9_]{0,60}=[ -~]{1,300}"),
-    _name("FIELD", "a journal field", r"[A-Z_][A-Z0-9_]{0,60}"),
+    # COREDUMP_ENVIRON is the environment of a process that dumped core
+    _name("FIELD", "a journal field", r"(?!COREDUMP_ENVIRON$)[A-Z_][A-Z0-9_]{0,60}"),
+    _name("JOURNALFIELDS", "journal fields", r"(?!.*COREDUMP_ENVIRON)[A-Z_][A-Z0-9_]*(,[A-Z_][A-Z0-9_]*){0,30}"),
+    _name(
+        "JOURNALFORM",
+        "short, cat, json ...",
+        r"short(-(full|iso|iso-precise|precise|monotonic|delta|unix))?|cat|with-unit|json(-(pretty|sse|seq))?",
+    ),
     _name("PRIORITY", "a priority such as err or 0..4", r"([0-7]|[a-z]{3,7})(\.\.([0-7]|[a-z]{3,7}))?"),
     ValueType("BOOT", "a boot such as -1 or its id", r"[+-]?[0-9]{1,5}|[0-9a-f]{32}([+-][0-9]{1,5})?|all", dash=True),
     _name("CURSOR", "a cursor", r"[a-z0-9=;]{1,300}"),
@@ -247,13 +258,18 @@ _TYPES = (
     _name("REPLICATION", "a job such as 101-0", r"[1-9][0-9]{2,8}-[0-9]{1,9}"),
     _name("UPID", "a task's UPID", r"UPID:[A-Za-z0-9_.:@!-]{10,250}"),
     _name("SERVICE", "a service", _NAME),
-    # not those whose restart stops guests, fences or resets the node
+    # what is not known here may do anything when it starts or stops: blk-availability unmounts every volume, debug-shell opens one to root
     _name(
         "RESTARTABLE",
-        "a service",
-        r"(?!pve-guests|pve-ha-|pve-cluster|pve-container|pve-lxc|corosync|watchdog|lxc|qmeventd|dlm|openvswitch|zfs-|lvm2|iscsi|open-iscsi|multipath)"
-        r"(?!ceph|drbd|linstor|init|halt|reboot|poweroff|shutdown|kexec|emergency|rescue|systemd-(?!journald|timesyncd|resolved|logind|udevd))"
-        r"[A-Za-z0-9][A-Za-z0-9_.:-]*?(?<!\.target)(?<!\.mount)(?<!\.swap)(?<!\.slice)(?<!\.scope)(?<!\.device)(?<!\.path)(?<!\.automount)",
+        "a service that is known to bear a restart",
+        r"(?:pve(?:proxy|daemon|statd|scheduler|-firewall|fw-logger)|spiceproxy|proxmox-(?:firewall|backup|backup-proxy)|rrdcached|ksmtuned"
+        r"|sshd?|crond?|chronyd?|ntp|ntpsec|ntpd|openntpd|rsyslog|syslog-ng|smartd|smartmontools|postfix|exim4|fail2ban|qemu-guest-agent"
+        r"|systemd-(?:journald|timesyncd|resolved|logind|udevd)|nginx|apache2|httpd|caddy|haproxy|lighttpd|traefik|php[0-9.]*-fpm|tomcat[0-9]*"
+        r"|mysqld?|mariadb|postgresql(?:@[A-Za-z0-9._-]+)?|redis(?:-server)?|memcached|mongodb?|mongod|rabbitmq-server|influxdb|mosquitto"
+        r"|grafana-server|prometheus(?:-[a-z-]+)?|node_exporter|telegraf|collectd|zabbix-(?:server|proxy|agent2?)|nagios[0-9]*"
+        r"|nagios-nrpe-server|nrpe|netdata|snmpd|bind9|named|unbound|dnsmasq|pihole-FTL|AdGuardHome|isc-dhcp-server|kea-dhcp[46]-server"
+        r"|smbd?|nmbd?|samba(?:-ad-dc)?|winbind|vsftpd|proftpd|dovecot|opendkim|rspamd|avahi-daemon|cups|jenkins|gitea|forgejo|gunicorn"
+        r"|uwsgi|supervisor|home-assistant|jellyfin|plexmediaserver|emby-server)(?:\.service)?",
     ),
     _name("APIREAD", "an API path that shows no secret and changes nothing, such as /cluster/resources", api_paths.READ),
     _name("APIINDEX", "an API path such as /nodes", api_paths.INDEX),

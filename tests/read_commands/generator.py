@@ -77,6 +77,8 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "PROPERTIES": ("ActiveState", "Id,MainPID,MemoryCurrent"),
     "JOURNALMATCH": ("_PID=1", "_SYSTEMD_UNIT=pveproxy.service"),
     "FIELD": ("_SYSTEMD_UNIT",),
+    "JOURNALFIELDS": ("MESSAGE", "MESSAGE,_PID"),
+    "JOURNALFORM": ("short-iso", "json", "cat"),
     "PRIORITY": ("err", "0..4"),
     "BOOT": ("-1", "0", "0123456789abcdef0123456789abcdef"),
     "CURSOR": ("s=d3;i=b6;b=ff",),
@@ -144,6 +146,8 @@ def _spelled(option: Option, row: Row, rnd: Random) -> list[str]:
         joined = [f"{spelling}={value}"]
     else:
         joined = [spelling + value] if value else [spelling, value]
+    if row.style == "apart" and not spelling.startswith("--"):
+        return [spelling, value]
     apart = option.takes == "value" or (option.takes in {"fitting", "next"} and value[:1] not in {"", "-", "+"})
     return [spelling, value] if apart and rnd.random() < 0.5 else joined
 
@@ -154,7 +158,8 @@ def _clustered(groups: list[list[str]], row: Row, rnd: Random) -> list[list[str]
     for group in groups:
         first = group[0]
         short = first[:1] in {"-", "+"} and first[1:2] not in {"", "-"} and not first[1:].isdigit()
-        if out and short and row.style in {"gnu", "first"} and rnd.random() < 0.5 and _is_flag(out[-1], row) and out[-1][0][0] == first[0]:
+        clusters = short and row.style in {"gnu", "apart", "first"}
+        if out and clusters and rnd.random() < 0.5 and _is_flag(out[-1], row) and out[-1][0][0] == first[0]:
             out[-1] = [out[-1][0] + first[1:], *group[1:]]
         else:
             out.append(group)

@@ -102,7 +102,7 @@ def test_all_rows_are_well_written() -> None:
         notation.options(row.options)
         notation.operands(row.operands)
         assert row.program.startswith(("/usr/bin/", "/usr/sbin/", "/sbin/"))
-        assert row.style in {"gnu", "first", "single", "perl", "words"}
+        assert row.style in {"gnu", "apart", "first", "single", "perl", "words"}
 
 
 def test_capitals_are_types_and_nothing_else() -> None:

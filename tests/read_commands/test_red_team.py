@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from proxmox_mcp.read_commands import REFUSED, match, refusal, wrap
+from proxmox_mcp.errors import InvalidArgument
+from proxmox_mcp.read_commands import REFUSED, harmless, match, refusal, wrap
 from proxmox_mcp.read_commands.far_side import OPENER, SCRIPT
+from proxmox_mcp.secrets import mask_text
 
 needs_perl = pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here")
 
@@ -116,3 +118,144 @@ def test_the_check_of_a_tree_stops_where_looking_would_mount(tmp_path: Path) -> 
     assert f"contains {tmp_path}/.zfs" in done.stderr
     assert os.stat(tmp_path / ".zfs").st_atime_ns == before
     assert "-print -quit" in SCRIPT
+
+
+# --- lines that wrote, or showed secrets
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # tree reads the next letters as options and the next words as their values: -P /tmp/x, -o /etc/cron.d/x
+        "tree -Po /tmp/x /etc/cron.d/x",
+        "tree -Io /tmp/x /etc/cron.d/x /tmp",
+        "tree -aPo /tmp/x /etc/hosts",
+        "tree -L2 /var/lib/vz",
+        # a directory of keys shows every key in it, these without their names
+        "sysctl net.ipv4",
+        "sysctl net",
+        "sysctl -n net/ipv6/conf/all",
+        "sysctl net.ipv6.conf.eth0",
+        "sysctl net.ipv4.",
+        "sysctl net/ipv4/.",
+        "sysctl net/./ipv4",
+        "sysctl net/ipv4/../ipv4",
+        "sysctl net/ipv4//tcp_rmem",
+        "sysctl -n -a",
+        "sysctl -a --values",
+        # the environment of a process that dumped core
+        "journalctl -F COREDUMP_ENVIRON",
+        "journalctl -o json --output-fields=MESSAGE,COREDUMP_ENVIRON",
+        "journalctl -o verbose",
+        "journalctl -o export -n 5",
+        "systemctl status x -o verbose",
+        "systemctl status x -o export",
+        "cat /var/log/journal/0123/system.journal",
+        "cat /run/log/journal/0123/user-1000.journal~",
+        # secrets under names that said so
+        "cat /etc/pve/domains.cfg",
+        "cat /etc/racoon/psk.txt",
+        "cat /root/password",
+        "cat /root/passwords.txt",
+        "cat /root/db_password",
+        "cat /root/.pbs_password",
+        "cat /etc/ansible/.vault_pass",
+        "cat /root/vault_pass.txt",
+        "cat /root/token",
+        "cat /root/.secrets/certbot/cloudflare.ini",
+        "cat /root/.smbcred",
+        "cat /etc/smbcredentials",
+        "cat /etc/cifs-credentials",
+        "cat /root/.wgetrc",
+        "cat /root/.curlrc",
+        "cat /root/.s3cfg",
+        "cat /root/.mc/config.json",
+        "cat /root/.acme.sh/account.conf",
+        "cat /root/.config/borg/keys/host",
+        "cat /root/.local/share/keyrings/login",
+        "cat /etc/proftpd/ftpd.passwd",
+        "cat /etc/mosquitto/passwd",
+        "cat /etc/squid/passwd",
+        "cat /etc/dovecot/users",
+        "cat /etc/raddb/users",
+        "cat /etc/freeradius/3.0/users",
+        "cat /etc/sasldb2",
+        "cat /var/lib/mysql/mysql/user.MYD",
+        "cat /var/lib/postgresql/17/main/base/1/1260",
+        "cat /var/lib/docker/containers/x/config.v2.json",
+        "md5sum /root/password",
+    ],
+)
+def test_it_is_refused(line: str) -> None:
+    with pytest.raises(InvalidArgument):
+        match(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tree -a -L 2 -P '*.conf' /etc/systemd/system",
+        "tree --sort=name -L 1 /var/lib/vz",
+        "sysctl -n net.ipv4.ip_forward",
+        "sysctl net.ipv6.conf.eth0.forwarding net/ipv4/conf/eth0.100/forwarding",
+        "sysctl -a --pattern net.ipv4",
+        "journalctl -o json -n 3",
+        "journalctl -o short-precise -F _COMM",
+        "systemctl status ssh -o cat",
+        "cat /etc/passwd",
+        "cat /etc/pam.d/common-password",
+        "cat /usr/share/doc/passwd/copyright",
+        "mpstat -P ALL 1 2",
+    ],
+)
+def test_its_neighbours_are_not(line: str) -> None:
+    match(line)
+
+
+def test_what_listings_show_of_secrets_is_masked() -> None:
+    said = "net.ipv4.tcp_fastopen_key = 1111-2222\\nnet.ipv6.conf.all.stable_secret = fe80::1\\n".replace("\\n", "\n")
+    said += '{"COREDUMP_ENVIRON" : "HOME=/root\\nDB_URL=sensitive","COREDUMP_ENVIRON":[83,69,67,82],"MESSAGE":"kept"}\n'
+    shown = mask_text(said)
+    assert not any(secret in shown for secret in ("1111", "fe80", "sensitive", "83,69"))
+    assert "kept" in shown
+
+
+# --- lines for a shell that seemed harmless
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "systemctl restart blk-availability",  # its stop unmounts and deactivates every volume
+        "systemctl start debug-shell",  # root's shell on a console, without a password
+        "systemctl restart networking",  # cuts the guests off
+        "systemctl restart rbdmap",
+        "systemctl restart target",
+        "systemctl restart libvirt-guests",
+        "systemctl start rc-local",
+        "systemctl start apt-daily-upgrade",
+        "systemctl restart docker",
+        "systemctl start my-own-script",
+        "service sendsigs start",
+        "service umountfs start",
+        "service single start",
+        "rc-service killprocs start",
+        "tree -Po /tmp/x /etc/cron.d/x",
+    ],
+)
+def test_it_is_not_harmless(line: str) -> None:
+    assert not harmless(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "systemctl restart pveproxy pvedaemon.service pvestatd",
+        "systemctl restart php8.2-fpm postgresql@17-main",
+        "systemctl reload apache2",
+        "service mariadb restart",
+        "systemctl restart qemu-guest-agent prometheus-node-exporter",
+    ],
+)
+def test_well_known_services_are(line: str) -> None:
+    assert harmless(line)
