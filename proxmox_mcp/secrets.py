@@ -131,7 +131,7 @@ _BARE = r"""|(?:[^\s\\,;&"'{}\[\]<>]|\\(?!n))+)"""
 
 
 def _keep_name_and_quote(match: re.Match[str]) -> str:
-    return match[1] + (match[2] or match[3] or match[4] or "") + MARK
+    return match[1] + next(filter(None, match.groups()[1:]), "") + MARK
 
 
 def _mark_rest(match: re.Match[str]) -> str:
@@ -162,11 +162,21 @@ SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         re.compile(rf"((?:^|[\"'{{]|\\n)[ \t-]*[\w.-]{{0,40}}?{_NAME}[ \t]*:[ \t]+)(?!\*\*\*)" + _QUOTED + _BARE, re.I | re.M),
         _keep_name_and_quote,
     ),
+    # name value, alone on its line as in storage.cfg, domains.cfg, frr.conf
+    (
+        re.compile(
+            r"(^[ \t]*(?:neighbor[ \t]+\S+[ \t]+|enable[ \t]+)?[\w.-]{0,40}?"
+            r"(?:password|passphrase|secret|psk|token|api_?key|client[_-]key|bindpw|rootpw)[ \t]+(?:\d[ \t]+)?)"
+            r"(?!\*\*\*)([\"']?)[^\s\"']+(?=[\"']?;?[ \t]*$)",
+            re.I | re.M,
+        ),
+        _keep_name_and_quote,
+    ),
     (re.compile(r"((?<![\w-])" + OPTION_NAME + r"[ \t]+)(?!-|\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
 )
 # One cheap look decides whether a text needs the searches at all.
 _SUSPECT = re.compile(
-    r"(?i)pass|secret|coredump_e|token|ticket|key|bearer|authorization|pwd|-----begin|://|\$(?:[1-7yg]|2[abxy]|arg|pbk|scr)|(?:PVE|PMG|PBS|PVEVNC):"
+    r"(?i)pass|secret|psk|bindpw|rootpw|coredump_e|token|ticket|key|bearer|authorization|pwd|-----begin|://|\$(?:[1-7yg]|2[abxy]|arg|pbk|scr)|(?:PVE|PMG|PBS|PVEVNC):"
 )
 
 

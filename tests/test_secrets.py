@@ -288,3 +288,42 @@ def test_key_material_in_a_shell_line_is_masked_line_by_line() -> None:
     (shown,) = mask_argv([f"cat >k <<E\n-----BEGIN OPENSSH PRIVATE KEY-----\n{body}\n{body}\n-----END OPENSSH PRIVATE KEY-----\nE\nreboot"])
     assert body not in shown
     assert shown.endswith("\nE\nreboot")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\tfreenas_password geheim",
+        "\ttruenas_apikey geheim",
+        "\tclient-key geheim",
+        "  wpa-psk geheim",
+        " neighbor 10.0.0.1 password geheim",
+        "enable password 8 geheim",
+        'secret "geheim";',
+        "bindpw geheim",
+        "rootpw {SSHA}geheim",
+        "    token geheim  ",
+    ],
+)
+def test_a_setting_that_stands_apart_by_blanks_is_masked(line: str) -> None:
+    shown = mask_text(f"type: x\n{line}\nnext line\n")
+    assert "geheim" not in shown
+    assert shown.startswith("type: x\n")
+    assert shown.endswith("\nnext line\n")
+    assert line.split()[0] in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Failed password for root from 10.0.0.5 port 22 ssh2",
+        "password authentication failed for user x",
+        "passwd 1:4.17.4-2",
+        "the token is valid",
+        "no token",
+        "keyring and keys",
+        "secret: see /etc/x",
+    ],
+)
+def test_prose_stays(line: str) -> None:
+    assert mask_text(line).partition(":")[0] == line.partition(":")[0]
