@@ -33,7 +33,12 @@ def reading(path: str, argv: tuple[str, ...], *, secrets_too: bool = False) -> t
         raise InvalidArgument("path", why, hint=hint)
     if secrets_too:
         return ("sh", "-c", OwnScript(_ANY_FILE), "pve-read", path, *argv)
-    return ("sh", "-c", OwnScript(SCRIPT), "pve-read", Kind.FILE.value, str(argv.index(path)), path, "--", *argv)
+    return ("sh", "-c", OwnScript(SCRIPT), "pve-read", Kind.FILE.value, str(_operand(argv, path)), path, "--", *argv)
+
+
+def _operand(argv: tuple[str, ...], path: str) -> int:
+    """Which word is the file: the last that reads so, for a text to look for stands before it."""
+    return len(argv) - 1 - argv[::-1].index(path)
 
 
 def carried(command: ReadCommand, timeout: float) -> tuple[str, ...]:

@@ -58,8 +58,9 @@ def _remarks(outcome: Outcome) -> tuple[str, ...]:
     return tuple(remarks)
 
 
-def shell_plan(target: HostTarget, line: str, *, timeout: float, shell: Sequence[str] = ("/bin/sh", "-c")) -> Plan:
-    """A line for a full shell. Data loss unless every command in it is known to read or to be harmless."""
+def shell_plan(target: HostTarget, line: str, *, timeout: float, shell: Sequence[str] = ("/bin/sh", "-c"), name: str = "") -> Plan:
+    """A line for a full shell. Data loss unless every command in it is known to read or to be harmless. `name`: whose shell it is, for
+    the summary: an id that a new guest has got meanwhile must not pass for the old one."""
     from proxmox_mcp.read_commands import harmless
     from proxmox_mcp.ssh import ShellText
 
@@ -70,7 +71,7 @@ def shell_plan(target: HostTarget, line: str, *, timeout: float, shell: Sequence
 
     safe = harmless(line)
     return Plan(
-        summary=f"run on {place}: {one_line(line, 200)}",
+        summary=f"run on {place}{name}: {one_line(line, 200)}",
         steps=(HostCommand(target, (*shell, ShellText(line)), timeout=timeout, ok=ANY_STATUS),),
         risk=Risk.CHANGE if safe else Risk.DATA_LOSS,
         targets=targets(target),

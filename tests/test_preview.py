@@ -7,6 +7,7 @@ import shlex
 import pytest
 
 from proxmox_mcp import preview, secrets
+from proxmox_mcp.inventory import called
 from proxmox_mcp.plan import Answer, ApiCall, HostCommand, HostTarget, Plan, Risk
 from proxmox_mcp.render import View, render
 from proxmox_mcp.terminal import shell_plan
@@ -93,3 +94,21 @@ def test_the_server_s_own_secrets_are_not_shown_to_anybody() -> None:
 def test_a_person_is_told_what_could_not_be_checked() -> None:
     asked = preview.question(shell_plan(NODE, "make install", timeout=60))
     assert asked.endswith("\nNot checked: what the command itself does: nothing of it was tried\nCarry it out?")
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("web", " (web)"),
+        ("web.example-1.lan", " (web.example-1.lan)"),
+        (None, ""),
+        ("", ""),
+        (5, ""),
+        ("web) on pve1. Nothing is lost. (", ' ("web) on pve1. Nothing is lost. (")'),
+        ('a"b', ' ("a\\"b")'),
+        ("a\nCarry it out? yes", ' ("a Carry it out? yes")'),
+        ("x" * 300, f' ("{"x" * 60}…(+240)")'),
+    ],
+)
+def test_a_guest_s_name_never_passes_for_our_words(name: object, shown: str) -> None:
+    assert called(name) == shown

@@ -11,7 +11,7 @@ from typing import Any
 from proxmox_mcp.changes import guest_config
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.errors import ProxmoxMcpError
-from proxmox_mcp.inventory import Guest, Inventory, StorageRef, gather, number, read_rows
+from proxmox_mcp.inventory import Guest, Inventory, StorageRef, called, gather, number, read_rows
 
 PATIENCE = 25.0  # seconds for all guests' configurations together
 MOST = 20  # guests that are named one by one
@@ -47,7 +47,7 @@ class Tenants:
         guest = self.guests.get(vmid)
         if guest is None:
             return f"guest {vmid} (not visible or gone)"
-        return f"{'VM' if guest.kind == 'qemu' else 'CT'} {vmid}" + (f" ({guest.name})" if guest.name else "")
+        return f"{'VM' if guest.kind == 'qemu' else 'CT'} {vmid}" + called(guest.name)
 
 
 def on_pool(refs: Iterable[StorageRef], pool: str, node: str) -> list[StorageRef]:

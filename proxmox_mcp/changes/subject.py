@@ -8,7 +8,7 @@ from typing import Any
 
 from proxmox_mcp.changes import guest_config
 from proxmox_mcp.errors import ProxmoxMcpError
-from proxmox_mcp.inventory import Guest, Inventory, Reader, flag, gather, read_object
+from proxmox_mcp.inventory import Guest, Inventory, Reader, called, flag, gather, read_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,7 @@ class Subject:
     @property
     def name(self) -> str:
         """VM 101 (web)."""
-        called = self.state.get("name") or self.guest.name
-        return f"{'VM' if self.is_vm else 'CT'} {self.vmid}" + (f" ({called})" if called else "")
+        return f"{'VM' if self.is_vm else 'CT'} {self.vmid}{called(self.state.get('name') or self.guest.name)}"
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
+from proxmox_mcp import text
 from proxmox_mcp.errors import NotTheApi
 
 GuestKind = Literal["qemu", "lxc"]
@@ -131,6 +133,17 @@ def _of_another_form(wanted: str, path: tuple[str | int, ...]) -> NotTheApi:
 def part(value: object) -> Mapping[str, Any]:
     """An object within an answer; nothing in it when it is missing or something else."""
     return value if isinstance(value, dict) else {}
+
+
+_GUEST_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,126}[A-Za-z0-9])?")
+
+
+def called(name: object) -> str:
+    """A guest's name behind its id, for a sentence: " (web)", "" without one. What Proxmox allows as no name is quoted and cut: it must
+    not pass for words of ours, in a question to a person above all."""
+    if not isinstance(name, str) or not name:
+        return ""
+    return f" ({name})" if _GUEST_NAME.fullmatch(name) else f" ({json.dumps(text.clean(name, 60), ensure_ascii=False)})"
 
 
 def word(value: object) -> str | None:

@@ -13,7 +13,7 @@ from proxmox_mcp.arguments import Changing, Destroying, Flag, Kind, NodeName, St
 from proxmox_mcp.changes import backup_archive, conclusions, guest_config, restoring, storage_fit
 from proxmox_mcp.changes.prechecks import Checks
 from proxmox_mcp.changes.subject import Subject, subject
-from proxmox_mcp.inventory import Inventory, StorageRef, number, read_object, read_rows
+from proxmox_mcp.inventory import Inventory, StorageRef, called, number, read_object, read_rows
 from proxmox_mcp.plan import Answer, ApiCall, Column, Plan, Risk, StepResult
 from proxmox_mcp.plan import Kind as ValueKind
 from proxmox_mcp.privileges import Need
@@ -188,9 +188,8 @@ async def restore_backup(args: RestoreBackup, call: Call) -> Plan:
         "unprivileged": int(found.unprivileged) if found.kind == "lxc" and found.known else None,
         "start": 1 if args.start_after_restore else None,
     }
-    called = f" ({found.name})" if found.name else ""
     what = f"over {over.guest.name} on {node}: {over.losses}" if over else f"as new {kind} {args.vmid} on {node}"
-    summary = f"restore {args.archive}{called} {what}" + (", then start it" if args.start_after_restore else "")
+    summary = f"restore {args.archive}{called(found.name)} {what}" + (", then start it" if args.start_after_restore else "")
     path = ("nodes", node, found.kind, args.vmid)
 
     async def conclude(results: Sequence[StepResult]) -> Answer:

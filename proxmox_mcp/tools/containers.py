@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -12,9 +13,11 @@ from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Arguments, Changing, Destroying, NodeName, Vmid, between, matching, plain_text
 from proxmox_mcp.errors import InvalidArgument, Refused
 from proxmox_mcp.far_files import reading, refused
+from proxmox_mcp.inventory import called
 from proxmox_mcp.plan import Answer, HostCommand, HostTarget, Plan, Risk, StepResult
 from proxmox_mcp.preview import where
 from proxmox_mcp.registry import tool
+from proxmox_mcp.secrets import MARK
 from proxmox_mcp.terminal import ANY_STATUS, shell_plan, shown, targets
 from proxmox_mcp.tools.host_shell import Command
 
@@ -23,8 +26,8 @@ Service = Annotated[
 ]
 
 
-async def running_container(call: Call, vmid: int, node: str | None, *, change: bool) -> HostTarget:
-    """Where a container runs. Raises Refused for a VM, a stopped container, or one on a node that is not the named one."""
+async def running_container(call: Call, vmid: int, node: str | None, *, change: bool) -> tuple[HostTarget, str]:
+    """Where a container runs, and its name. Raises Refused for a VM, a stopped one, or one on another node than the named one."""
     guest = await call.inventory.guest(vmid, node=node, change=change)
     if guest.kind != "lxc":
         raise Refused(f"{vmid} is a VM, not a container", hint="use proxmox_vm_exec for a guest registered in vm_ssh_hosts.json")
@@ -34,7 +37,7 @@ async def running_container(call: Call, vmid: int, node: str | None, *, change: 
             f"container {vmid} on {guest.node} {state}; commands run in running containers alone", hint="start it with proxmox_vm_power"
         )
     await call.door.node(guest.node)  # no way to its node: said now, not when the plan is carried out
-    return HostTarget(node=guest.node, vmid=vmid)
+    return HostTarget(node=guest.node, vmid=vmid), called(guest.name)
 
 
 class LxcExec(Destroying):
@@ -55,11 +58,12 @@ class LxcExec(Destroying):
 )
 async def lxc_exec(args: LxcExec, call: Call) -> Plan:
     """`pct exec VMID -- sh -c command` on the container's node; every word reaches the inner shell exactly once."""
-    return shell_plan(
-        await running_container(call, args.vmid, args.node, change=True), args.command, timeout=args.timeout, shell=("sh", "-c")
-    )
+    target, name = await running_container(call, args.vmid, args.node, change=True)
+    return shell_plan(target, args.command, timeout=args.timeout, shell=("sh", "-c"), name=name)
 
 
+# what a unit's programs are given, passwords as a rule
+_ENVIRONMENT = re.compile(r"^((?:Environment|SetCredential\w*)=).+$", re.MULTILINE)
 READS = ("status", "is-active", "is-enabled", "show")
 # $1: action, $2: unit. Containers without systemd (Alpine ...) have OpenRC or plain init scripts.
 SERVICE = """\
@@ -104,12 +108,12 @@ async def ct_service_action(args: CtService, call: Call) -> Answer | Plan:
     from proxmox_mcp.ssh import OwnScript
 
     reads = args.action in READS
-    target = await running_container(call, args.vmid, args.node, change=not reads)
+    target, name = await running_container(call, args.vmid, args.node, change=not reads)
     argv = ("sh", "-c", OwnScript(SERVICE), "service", args.action, args.service)
     place = where(target)
     if reads:
         outcome = await call.door.run(HostCommand(target, argv, timeout=30))
-        answer = shown(outcome, place)
+        answer = shown(replace(outcome, stdout=_ENVIRONMENT.sub(rf"\1{MARK}", outcome.stdout)), place)
         # systemctl's statuses 1 (disabled) and 3 (not running) are answers, not failures
         return replace(answer, failed=False) if outcome.exit_status in (1, 3) and outcome.stdout else answer
 
@@ -117,7 +121,7 @@ async def ct_service_action(args: CtService, call: Call) -> Answer | Plan:
         return shown(results[0].data, place)
 
     return Plan(
-        summary=f"{args.action} {args.service} in {place}",
+        summary=f"{args.action} {args.service} in {place}{name}",
         steps=(HostCommand(target, argv, timeout=120, ok=ANY_STATUS),),
         risk=Risk.CHANGE,
         targets=targets(target),
@@ -170,7 +174,7 @@ async def ct_log_tail(args: CtLog, call: Call) -> Answer:
     if "\n" in (args.grep or ""):
         raise InvalidArgument("grep", "must be one line")
     argv, source = _log_command(args, call.settings.allow_secret_reads)
-    target = await running_container(call, args.vmid, args.node, change=False)
+    target, _ = await running_container(call, args.vmid, args.node, change=False)
     outcome = await call.door.run(HostCommand(target, argv, timeout=60, max_bytes=2_000_000))
     refused(outcome, args.path or "")
     place = where(target)

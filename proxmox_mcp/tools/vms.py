@@ -13,7 +13,7 @@ from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Kind as GuestType
 from proxmox_mcp.arguments import Listing, NodeName, Record, Vmid, plain_text
 from proxmox_mcp.errors import ApiError, RequestTimeout
-from proxmox_mcp.inventory import Guest, flag, gap, number, part, read_object, read_rows, share, word
+from proxmox_mcp.inventory import Guest, called, flag, gap, number, part, read_object, read_rows, share, word
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -164,7 +164,7 @@ async def get_vm_status(args: VmStatus, call: Call) -> Answer:
         notes.append(f"locked ({record['lock']}): a task holds it, or was cut off while it did; see proxmox_list_tasks vmid={guest.vmid}")
     if "pending" in record:
         notes.append("pending changes take effect when the guest is stopped and started, or rebooted through Proxmox")
-    name = f" ({now.get('name') or guest.name})" if now.get("name") or guest.name else ""
+    name = called(now.get("name") or guest.name)
     kind = "VM" if guest.kind == "qemu" else "container"
     title = f"{kind} {guest.vmid}{name} on {guest.node}: {record.get('qmpstatus', record['status'])}"
     return Answer(title, record=record, columns=_STATUS, notes=(*call.inventory.notes, *notes))

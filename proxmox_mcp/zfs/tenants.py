@@ -11,7 +11,7 @@ from proxmox_mcp.app import Call
 from proxmox_mcp.changes import guest_config
 from proxmox_mcp.changes.guest_config import Volume
 from proxmox_mcp.errors import ProxmoxMcpError
-from proxmox_mcp.inventory import Guest, Inventory, StorageRef, gather
+from proxmox_mcp.inventory import Guest, Inventory, StorageRef, called, gather
 from proxmox_mcp.zfs import names
 
 PATIENCE = 25.0  # seconds for all configurations together
@@ -109,4 +109,4 @@ def _below(path: str, mountpoints: Mapping[str, str | None]) -> bool:
 
 
 def _name(guest: Guest) -> str:
-    return f"{'VM' if guest.kind == 'qemu' else 'CT'} {guest.vmid}" + (f" ({guest.name})" if guest.name else "")
+    return f"{'VM' if guest.kind == 'qemu' else 'CT'} {guest.vmid}" + called(guest.name)

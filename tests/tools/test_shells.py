@@ -44,9 +44,9 @@ class Shells:
     sshd: Sshd
     tmp_path: Path
 
-    async def run(self, tool: str, **arguments: Any) -> pipeline.Result:
+    async def run(self, tool: str, *, person: FakePerson | None = None, **arguments: Any) -> pipeline.Result:
         record = next(t for t in all_tools() if t.name == f"proxmox_{tool}")
-        found = await pipeline.run(record, arguments, self.app, FakePerson())
+        found = await pipeline.run(record, arguments, self.app, person or FakePerson())
         assert isinstance(found, pipeline.Result)
         return found
 
@@ -368,3 +368,43 @@ async def test_a_missing_register_of_guests_is_told_and_leaves_the_nodes_alone(t
         with pytest.raises(ConfigError, match="there is no such file"):
             await here.run("vm_exec", alias="web", command="uptime", confirm=True)
         assert problem in (await here.run("vm_list_hosts")).text
+
+
+async def test_a_unit_s_environment_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+        (tmp_path / "pct").write_text(
+            "#!/bin/sh\necho Id=app.service\necho 'Environment=KEY=sensitive X=y'\necho EnvironmentFiles=/etc/app\n"
+        )
+        text = (await here.run("ct_service_action", vmid=205, service="app", action="show")).text
+        assert "sensitive" not in text
+        assert "Id=app.service\nEnvironment=***\nEnvironmentFiles=/etc/app\n" in text
+
+
+async def test_a_container_s_shell_is_named_so_that_a_new_guest_with_its_id_is_another_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with shells(tmp_path, monkeypatch, approval="all") as here:
+
+        class Person(FakePerson):
+            async def approve(self, plan: Any) -> bool:
+                assert "(proxy)" in plan.summary
+                other = [{**row, "name": "other"} if row["vmid"] == 205 else row for row in GUESTS]
+                here.api.on("GET", "/cluster/resources", other)
+                return True
+
+        for arguments in ({"command": "id"}, {"service": "nginx", "action": "restart"}):
+            here.api.on("GET", "/cluster/resources", GUESTS)
+            tool = "lxc_exec" if "command" in arguments else "ct_service_action"
+            flags = {"confirm": True} | ({"i_understand_data_loss": True} if tool == "lxc_exec" else {})
+            with pytest.raises(Refused, match="the situation changed"):
+                await here.run(tool, person=Person(), vmid=205, **arguments, **flags)
+        assert not [argv for argv in here.commands() if "id" in argv or "nginx" in argv]
+
+
+async def test_the_text_to_look_for_may_read_like_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "app.log"
+    log.write_text(f"about {log}\nother\n")
+    async with shells(tmp_path, monkeypatch) as here:
+        text = (await here.run("ct_log_tail", vmid=205, mode="file", path=str(log), grep=str(log))).text
+        assert f"about {log}\n" in text
+        assert "other" not in text
