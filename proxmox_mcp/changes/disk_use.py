@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,7 +42,7 @@ class Disk:
 
 async def listed(api: Reader, node: str) -> list[Disk]:
     """All disks of a node with their partitions."""
-    known = [_disk(row) for row in await disks.rows(api, node, partitions=True, smart=False) if row.get("devpath")]
+    known = [_disk(row) for row in await disks.rows(api, node, partitions=True, smart=False) if _is_device(row)]
     return [replace(disk, partitions=tuple(part for part in known if part.parent == disk.path)) for disk in known if not disk.parent]
 
 
@@ -55,15 +56,25 @@ async def find(api: Reader, node: str, name: str) -> Disk:
     return found
 
 
+# they become words of commands on the node: what is no path is none
+_PATH = re.compile(r"(?!.*\.\.)/[A-Za-z0-9][A-Za-z0-9/_.:+=@%~#-]*", re.ASCII)
+
+
+def _is_device(row: Mapping[str, Any]) -> bool:
+    path = str(row.get("devpath") or "")
+    return path.startswith("/dev/") and _PATH.fullmatch(path) is not None
+
+
 def _disk(row: Mapping[str, Any]) -> Disk:
     def known(name: str) -> str:
         value = text.clean(str(row.get(name) or "").strip(), 120)
         return "" if value == "unknown" else value
 
+    by_id = str(row.get("by_id_link") or "")
     osd = number(row.get("osdid"))
     return Disk(
         path=str(row["devpath"]),
-        by_id=str(row.get("by_id_link") or ""),
+        by_id=by_id if _PATH.fullmatch(by_id) else "",
         parent=str(row.get("parent") or ""),
         serial=known("serial"),
         wwn=known("wwn"),

@@ -64,10 +64,12 @@ class Zfs:
         return (await self.outcome(*argv, timeout=timeout)).stdout
 
     async def table(self, *argv: str, columns: Sequence[str]) -> Table:
-        """`zfs list` or `zpool list` with -Hp and these columns; `argv` is the command with what comes before and behind."""
+        """`zfs list` or `zpool list` with -Hp and these columns, "name" among them; `argv`: the command, what comes before and behind."""
         program, verb, *rest = argv
         found = await self.outcome(program, verb, "-Hp", "-o", ",".join(columns), *rest, timeout=180.0, max_bytes=LIST_BYTES)
-        return Table(tables.rows(found.stdout, columns), found.omitted_bytes)
+        rows = tables.rows(found.stdout, columns)
+        # names become operands: what ZFS itself would not call so is no row
+        return Table([row for row in rows if names.is_valid(row["name"] or "")], found.omitted_bytes)
 
     async def pools(self) -> dict[str, str]:
         """Health by pool: ONLINE, DEGRADED, SUSPENDED ... (`zpool list` answers where `zfs list` would hang or leave a pool out)."""

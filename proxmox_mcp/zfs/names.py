@@ -72,6 +72,15 @@ def anything(name: str) -> str:
     return snapshot(name) if "@" in name else dataset(name)
 
 
+def is_valid(name: str) -> bool:
+    """Whether ZFS could call something so."""
+    try:
+        anything(name)
+    except ValueError:
+        return False
+    return True
+
+
 def property_name(name: str) -> str:
     """A native property (quota, userused@joe) or one of a user's (org.example:note)."""
     if len(name) > LONGEST or not (_NATIVE.fullmatch(name) or _USER.fullmatch(name)):

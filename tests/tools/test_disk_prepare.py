@@ -84,6 +84,16 @@ async def test_a_disk_that_is_not_there_names_those_that_are(tmp_path: Path) -> 
                 await world.result("disk_prepare", node="pve1", action="init_gpt", disk=name, **ALL)
 
 
+@pytest.mark.parametrize("odd", ["--all", "-f", "/dev/../etc/passwd", "/dev/sdc\n/dev/sda", "/dev/$(id)", 5])
+async def test_what_the_api_gives_as_no_path_never_becomes_a_word_of_a_command(odd: Any, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        serve(world, {**FREE, "by_id_link": odd})
+        (disk,) = await disk_use.listed(world.app.api, "pve1")
+        assert (disk.path, disk.by_id) == ("/dev/sdc", "")
+        serve(world, {**FREE, "devpath": odd})
+        assert not await disk_use.listed(world.app.api, "pve1")
+
+
 # --- disks in use
 
 

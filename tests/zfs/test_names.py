@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxmox_mcp.ssh import operand
+from proxmox_mcp.ssh import Outcome, operand
 from proxmox_mcp.zfs import names, snapshots
+from proxmox_mcp.zfs.host import Zfs
 from proxmox_mcp.zfs.snapshots import Snapshot
 
 HOSTILE = (
@@ -107,3 +109,21 @@ def test_what_is_no_pattern(glob: str) -> None:
 )
 def test_whose_volume_it_is(name: str, vmid: int | None) -> None:
     assert names.guest_of(name) == vmid
+
+
+@pytest.mark.parametrize(
+    "name", ["-a", "-r", "tank/a;id", "tank/a,b", "tank@a,b", "tank@a%b", "tank/../x", "tank/a\n", "", "tank@a@b", "tank/-", "$(id)"]
+)
+def test_what_zfs_would_not_call_so_is_no_name(name: str) -> None:
+    assert names.is_valid(name) is (name == "tank/-")
+
+
+@pytest.mark.anyio
+async def test_a_list_leaves_out_what_cannot_be_a_name() -> None:
+    class Lying(Zfs):
+        async def outcome(self, *argv: str, **more: Any) -> Any:
+            said = "tank/a\t1\n-a\t1\ntank@x,y\t1\ntank/a;id\t1\ntank@ok\t1\n"
+            return Outcome(0, None, False, False, False, said, "", 0, 0, False, 0.0, len(said), "")
+
+    table = await Lying(None, "pve1").table("zfs", "list", columns=("name", "used"))  # type: ignore[arg-type]
+    assert [row["name"] for row in table.rows] == ["tank/a", "tank@ok"]
