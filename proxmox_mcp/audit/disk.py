@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from pathlib import Path
@@ -21,35 +20,26 @@ def is_named(fd: int, path: str) -> bool:
         return False
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Every byte, or OSError with a part of them written."""
-    written = os.write(fd, data)
+def complete(fd: int, data: bytes, written: int) -> None:
+    """Write what a write left over. Raises the OSError that says why it did."""
     while written < len(data):
         written += os.write(fd, data[written:])
 
 
 if sys.platform == "win32":
 
-    def read_start(fd: int, size: int) -> bytes:
-        """The first bytes of a file."""
-        os.lseek(fd, 0, os.SEEK_SET)
+    def pread(fd: int, size: int, offset: int) -> bytes:
+        """Bytes from a place in a file."""
+        os.lseek(fd, offset, os.SEEK_SET)
         return os.read(fd, size)
 
-    def write_start(fd: int, data: bytes) -> None:
-        """Overwrite the first bytes of a file."""
-        os.lseek(fd, 0, os.SEEK_SET)
-        write_all(fd, data)
+    def pwrite(fd: int, data: bytes, offset: int) -> int:
+        """Overwrite bytes at a place in a file; how many were written."""
+        os.lseek(fd, offset, os.SEEK_SET)
+        return os.write(fd, data)
 
 else:
-
-    def read_start(fd: int, size: int) -> bytes:
-        """The first bytes of a file."""
-        return os.pread(fd, size, 0)
-
-    def write_start(fd: int, data: bytes) -> None:
-        """Overwrite the first bytes of a file."""
-        if os.pwrite(fd, data, 0) < len(data):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    pread, pwrite = os.pread, os.pwrite
 
 
 if sys.platform == "darwin":

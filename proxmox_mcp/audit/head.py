@@ -20,12 +20,12 @@ class Head(NamedTuple):
     last: str
     key: str | None
 
-    def pack(self, digest: Digest) -> bytes:
-        """The whole content of the head file."""
-        key = f'"{self.key}"' if self.key else "null"
-        place = f'"segment":{self.segment},"seq":{self.seq},"size":{self.size}'
-        text = f'"key":{key},"kind":"head","last":"{self.last}","log":"{self.log}",{place}}}'
-        return seal(text, digest)[1].ljust(SIZE - 1) + b"\n"
+
+def pack(log: str, segment: int, size: int, seq: int, last: str, key: str | None, digest: Digest) -> bytes:
+    """The whole content of the head file, from the fields of a Head."""
+    name = f'"{key}"' if key else "null"
+    text = f'"key":{name},"kind":"head","last":"{last}","log":"{log}","segment":{segment},"seq":{seq},"size":{size}}}'
+    return seal(text, digest)[1].ljust(SIZE - 1) + b"\n"
 
 
 def is_blank(raw: bytes) -> bool:

@@ -14,9 +14,9 @@ from typing import Any
 from weakref import WeakSet
 
 from proxmox_mcp.audit import lock
-from proxmox_mcp.audit.disk import flush, flush_directory, is_named, open_own, read_start, write_all, write_start
+from proxmox_mcp.audit.disk import complete, flush, flush_directory, is_named, open_own, pread, pwrite
 from proxmox_mcp.audit.files import Which, head_path, segment_path
-from proxmox_mcp.audit.head import SIZE, Head
+from proxmox_mcp.audit.head import SIZE, pack
 from proxmox_mcp.audit.keys import Keys
 from proxmox_mcp.audit.place import Place, find_place
 from proxmox_mcp.audit.record import Mask, compose, encode, entry_text, optional, seal, unmasked
@@ -99,9 +99,9 @@ class AuditLog:
                 if not place.opened or place.size >= self._max_bytes or place.key != self._keys.current:
                     self._open_segment(place)
                 self._write(place, kind, record, intent_id)
-                head = self._pack_head(place)
+                head = pack(place.log, place.segment, place.size, place.seq, place.last, place.key, self._digest)
                 flush(self._log_fd)
-                write_start(self._head_fd, head)
+                self._write_head(head)
                 lock.release(self._head_fd)
                 self._place, self._head_raw, self._seen = place, head, (place.log, place.seq, place.last)
                 return f"{place.log}-{place.seq}"
@@ -138,7 +138,7 @@ class AuditLog:
         deleted or overwritten by a rename is noticed at once.
         """
         status = os.fstat(self._log_fd)
-        if status.st_size != place.size or status.st_nlink == 0 or read_start(self._head_fd, SIZE + 1) != self._head_raw:
+        if status.st_size != place.size or status.st_nlink == 0 or pread(self._head_fd, SIZE + 1, 0) != self._head_raw:
             return False
         if (now := time.monotonic()) < self._look_again:
             return True
@@ -146,7 +146,7 @@ class AuditLog:
         return is_named(self._log_fd, self._log_path) and is_named(self._head_fd, self._head_path)
 
     def _find_place(self) -> Place:
-        place = find_place(self._directory, self._which, self._keys, read_start(self._head_fd, SIZE + 1), self._seen)
+        place = find_place(self._directory, self._which, self._keys, pread(self._head_fd, SIZE + 1, 0), self._seen)
         if place.key is not None and self._keys.current is None:
             raise AuditError(
                 f"The audit log beside {self._head_path} is written with the key {place.key}, and no key is set.",
@@ -170,7 +170,7 @@ class AuditLog:
         place.key = self._keys.current
         if place.seq == 0:
             # the head is on disk before the log: from here on a log without one has lost it
-            write_start(self._head_fd, self._pack_head(place))
+            self._write_head(pack(place.log, 1, 0, 0, place.last, place.key, self._digest))
             flush(self._head_fd)
         self._open_log(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         flush_directory(self._directory)
@@ -196,12 +196,14 @@ class AuditLog:
         text = compose(place.log, place.seq, place.last, kind, record, self._writer, more)
         place.last, line = seal(text, self._digest)
         data = place.glue + line + b"\n"
-        write_all(self._log_fd, data)
+        if (written := os.write(self._log_fd, data)) < len(data):
+            complete(self._log_fd, data, written)
         place.size += len(data)
         place.glue, place.torn, place.loss = b"", None, ""
 
-    def _pack_head(self, place: Place) -> bytes:
-        return Head(place.log, place.segment, place.size, place.seq, place.last, place.key).pack(self._digest)
+    def _write_head(self, head: bytes) -> None:
+        if pwrite(self._head_fd, head, 0) < SIZE:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._head_path)
 
     def _forget(self) -> None:
         for fd in (self._log_fd, self._head_fd):

@@ -51,8 +51,9 @@ def find_place(directory: Path, which: Which, keys: Keys, raw_head: bytes, seen:
         if files or not is_blank(raw_head):
             place.loss = f"the log was empty, and {head}; what it held is lost"
     if seen and (place.log != seen[0] or place.seq < seen[1] or (place.seq == seen[1] and place.last != seen[2])):
-        place.log, place.seq, place.last = seen
-        place.loss = f"record {place.seq}, which this process had written, was not there: the files were deleted or replaced by older ones"
+        place.loss = f"record {seen[1]} of log {seen[0]}, which this process had written, was not there: the files were deleted or replaced"
+        if place.log == seen[0] or not place.seq:
+            place.log, place.seq, place.last = seen
     return place
 
 

@@ -21,7 +21,17 @@ def _refuse(name: str) -> float:
     raise ValueError(name)
 
 
-encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+def _encoder() -> Callable[[Any], str]:
+    """ASCII, keys sorted, no blanks, no NaN. `json` builds its C encoder anew for every text; here it is built once, where there is one."""
+    slow = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return slow.encode
+    chunks = make(None, slow.default, json.encoder.encode_basestring_ascii, None, ":", ",", True, False, False)
+    return lambda value: "".join(chunks(value, 0))
+
+
+encode = _encoder()
 _decode = json.JSONDecoder(parse_constant=_refuse).raw_decode
 
 

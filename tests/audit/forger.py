@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from proxmox_mcp.audit import AuditLog, Keys
-from proxmox_mcp.audit.head import Head
+from proxmox_mcp.audit.head import pack
 from proxmox_mcp.audit.record import ZEROS, encode, seal
 
 KEY = Keys.load("correct horse battery staple", None)
@@ -63,5 +63,4 @@ def rewrite(directory: Path, keys: Keys, *, key_id: str | None, drop: int = 0) -
         written.append(line + b"\n")
     data = b"".join(written)
     (directory / LOG).write_bytes(data)
-    head = Head(found[0]["log"], 1, len(data), len(written), last, key_id)
-    (directory / HEAD).write_bytes(head.pack(keys.sealing))
+    (directory / HEAD).write_bytes(pack(found[0]["log"], 1, len(data), len(written), last, key_id, keys.sealing))

@@ -16,7 +16,7 @@ import pytest
 
 from proxmox_mcp.audit import AuditLog, Keys, lock, tail, verify
 from proxmox_mcp.audit.files import head_path, segments
-from proxmox_mcp.audit.head import Head
+from proxmox_mcp.audit.head import pack
 from proxmox_mcp.audit.record import ZEROS
 from proxmox_mcp.errors import AuditError
 from tests.audit.forger import HEAD, KEY, LOG, edit, lines, write_log
@@ -163,7 +163,7 @@ def test_a_log_ahead_of_its_head_goes_on(tmp_path: Path, keys: Keys) -> None:
 @pytest.mark.parametrize("log", [None, b"", b'{"hash":"torn'], ids=["no log", "empty log", "torn log"])
 def test_a_head_before_its_log(tmp_path: Path, keys: Keys, head_keys: Keys, log: bytes | None) -> None:
     """The process ended after it made the head and before the log's first record; then a key may have been set."""
-    (tmp_path / HEAD).write_bytes(Head("0123456789abcdef", 1, 0, 0, ZEROS, head_keys.current).pack(head_keys.sealing))
+    (tmp_path / HEAD).write_bytes(pack("0123456789abcdef", 1, 0, 0, ZEROS, head_keys.current, head_keys.sealing))
     if log is not None:
         (tmp_path / LOG).write_bytes(log)
     assert verify(tmp_path, "api", keys).verdict == "NOTHING RECORDED"

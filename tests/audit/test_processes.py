@@ -108,27 +108,32 @@ import json, os, sys
 from pathlib import Path
 from proxmox_mcp.audit import AuditLog, Keys, log as module
 
-append = module.write_all  # the head is one sector and is written in one piece
+write, count = os.write, 0
 
-def deadly(real, fatal, share, count=[0]):
-    def call(fd, data=b""):
-        count[0] += 1
-        if count[0] == fatal:
-            if data and real is append:
-                real(fd, data[: int(len(data) * share)])
-            os.kill(os.getpid(), 9)
-        return real(fd, data) if data else real(fd)
-    return call
+def die_in_time(fatal, share):
+    # all that changes files ends the process at the fatal-th time, a write after a share of its bytes
+    def deadly(real):
+        def call(fd, *more):
+            global count
+            count += 1
+            if count == fatal:
+                if real is write:  # the head is one sector and is written in one piece
+                    write(fd, more[0][: int(len(more[0]) * share)])
+                os.kill(os.getpid(), 9)
+            return real(fd, *more)
+        return call
+    os.write = deadly(write)
+    for name in ("pwrite", "flush", "flush_directory"):
+        setattr(module, name, deadly(getattr(module, name)))
 
 for line in sys.stdin:
     directory, key, fatal, share = json.loads(line)
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
-        for name in ("write_all", "write_start", "flush", "flush_directory"):
-            setattr(module, name, deadly(getattr(module, name), fatal, share))
+        die_in_time(fatal, share)
         log = AuditLog(Path(directory), "api", keys=Keys.load(key or None, None), max_bytes=1200)
         for number in range(12):
-            os.write(writer, log.note({"n": number, "text": "x" * 50}).encode() + b" ")
+            write(writer, log.note({"n": number, "text": "x" * 50}).encode() + b" ")
         os._exit(0)
     os.close(writer)
     with open(reader) as said:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from proxmox_mcp.audit import AuditLog, Keys, Report, verify
+from proxmox_mcp.audit.head import pack
 from proxmox_mcp.audit.record import encode
 from tests.audit.forger import HEAD, KEY, LOG, edit, lines, rehash, rewrite, without_hash, write_log
 
@@ -281,6 +282,23 @@ def test_delete_both_under_a_running_process(tmp_path: Path, keys: Keys) -> None
     broken(verify(tmp_path, "api", keys), "missing: record 1 is due here and record 3 follows", 1)
 
 
+@BOTH
+def test_processes_that_remember_different_logs_agree_in_the_end(tmp_path: Path, keys: Keys) -> None:
+    """One process's log was deleted and another began anew: the first says so, once, and then both go on with what is there."""
+    old = AuditLog(tmp_path, "api", keys=keys)
+    for number in range(5):
+        old.note({"n": number})
+    (tmp_path / LOG).unlink()
+    (tmp_path / HEAD).unlink()
+    new = AuditLog(tmp_path, "api", keys=keys)
+    for log in (new, old, new, old, new):
+        log.note({})
+    records = [json.loads(line) for line in lines(tmp_path)]
+    assert [record["seq"] for record in records] == [1, 2, 3, 4, 5, 6]
+    assert len([record for record in records if "loss" in record]) == 1
+    broken(verify(tmp_path, "api", keys), "damaged before this record was appended: record 6 of log ", 3)
+
+
 def test_rewrite_everything_without_a_key_is_not_seen_and_verify_says_so(tmp_path: Path) -> None:
     write_log(tmp_path, NO_KEY)
     rewrite(tmp_path, NO_KEY, key_id=None, drop=2)
@@ -325,10 +343,8 @@ def test_cut_and_head_forged_without_the_key(tmp_path: Path) -> None:
 
 
 def forge_head(directory: Path, log: str, seq: int, last: str, key_id: str | None) -> None:
-    from proxmox_mcp.audit.head import Head
-
     size = (directory / LOG).stat().st_size
-    (directory / HEAD).write_bytes(Head(log, 1, size, seq, last, key_id).pack(NO_KEY.sealing))
+    (directory / HEAD).write_bytes(pack(log, 1, size, seq, last, key_id, NO_KEY.sealing))
 
 
 @pytest.mark.parametrize("key_id", [None, KEY.current, "0" * 16], ids=["no key", "the key's name", "another key's name"])
