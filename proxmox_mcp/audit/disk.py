@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from pathlib import Path
 
 
 def open_own(path: str, flags: int) -> int:
-    """A file descriptor of a file that only its owner may read (0600 when it is created here). Raises OSError, for a link too."""
-    return os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    """A file descriptor of a file that only its owner may read (0600 when it is created here).
+
+    Raises OSError, for a link too, and for a pipe or device under this name, which could hold the writer for ever.
+    """
+    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    fd = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise irregular(path)
+    return fd
+
+
+def irregular(path: str) -> OSError:
+    """What to raise for something else than a file."""
+    return OSError(errno.EINVAL, "not a regular file", path)
 
 
 def is_named(fd: int, path: str) -> bool:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
+
+from proxmox_mcp.audit.disk import irregular
 
 Which = Literal["host", "vm", "api"]
 STEMS: dict[Which, str] = {"host": "_host_ssh_audit", "vm": "_vm_ssh_audit", "api": "_api_audit"}
@@ -38,7 +41,14 @@ def segments(directory: Path, which: Which) -> list[Segment]:
     except FileNotFoundError:
         return []
     named = [(match, entry) for entry in entries if (match := pattern.fullmatch(entry.name)) and match[1] != "1"]
-    return sorted(Segment(int(match[1] or 1), Path(entry.path), os.stat(entry.path).st_size) for match, entry in named)
+    return sorted(Segment(int(match[1] or 1), Path(entry.path), _size(entry.path)) for match, entry in named)
+
+
+def _size(path: str) -> int:
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise irregular(path)
+    return status.st_size
 
 
 def lines(path: Path, start: int, end: int) -> Iterator[bytes]:

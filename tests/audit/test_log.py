@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -313,3 +314,15 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     report = verify(tmp_path, "api", Keys.none())
     assert (report.verdict, report.records) == ("INTACT", 102)
     assert len({record["writer"] for record in tail(tmp_path, "api", 100)}) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes by name here")
+@pytest.mark.parametrize("name", ["_api_audit.log", "_api_audit.head", "_api_audit.2.log"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/null", path)])
+def test_what_is_no_file_is_refused_and_holds_nobody(tmp_path: Path, name: str, make: Callable[[str], None]) -> None:
+    make(str(tmp_path / name))
+    with pytest.raises(AuditError):
+        AuditLog(tmp_path, "api").intent({"tool": "x"})
+    if name.endswith(".log"):
+        with pytest.raises(AuditError):
+            verify(tmp_path, "api", Keys.none())
