@@ -28,11 +28,19 @@ def user_directory() -> Path:
 
 def places(base: Path | None) -> list[Path]:
     """Where a .env is looked for, in this order: beside the package, the user's configuration directory, the working directory."""
-    found = [base / ".env"] if base else []
-    found.append(user_directory() / ".env")
-    with suppress(OSError):  # the working directory may have been removed
-        found.append(Path.cwd() / ".env")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*owned(base), *(() if (here := working()) is None else (here,))]))
+
+
+def owned(base: Path | None) -> list[Path]:
+    """The places among them that are the user's own, whatever directory a client starts the server in."""
+    return [*([base / ".env"] if base else []), user_directory() / ".env"]
+
+
+def working() -> Path | None:
+    """The .env of the working directory, which may be somebody else's project."""
+    with suppress(OSError):  # it may have been removed
+        return Path.cwd() / ".env"
+    return None
 
 
 def is_file(path: Path) -> bool:

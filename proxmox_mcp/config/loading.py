@@ -19,7 +19,8 @@ def load(environ: Mapping[str, str] | None = None, *, base: Path | None = None) 
     """Settings from `environ` (default: the process's) and the first .env found; the environment wins, empty counts as not set.
 
     A .env is PROXMOX_ENV_FILE, else beside the package (`base`; the repository's root when run from a checkout), in the user's
-    configuration directory, or in the working directory. Secrets are registered with `proxmox_mcp.secrets`.
+    configuration directory, or in the working directory (unless the environment gives credentials). Secrets are registered with
+    `proxmox_mcp.secrets`.
     """
     base = base or files.beside_package()
     reader, env_file, searched = _sources(os.environ if environ is None else environ, base)
@@ -48,9 +49,22 @@ def _sources(environ: Mapping[str, str], base: Path | None) -> tuple[Reader, Pat
     else:
         searched = files.places(base)
     env_file = next((path for path in searched if files.is_file(path)), None)
+    if env_file is not None and named is None and env_file not in files.owned(base) and (given := _credentials(reader)):
+        # clients start the server in the project that is open: its .env must not lead credentials elsewhere (proxy, verification, gates)
+        reader.warnings.append(
+            f"{env_file} was not read: {given} comes from the environment, and a file of the working directory must not change "
+            "where it goes. If the file is yours, name it with PROXMOX_ENV_FILE."
+        )
+        env_file = None
     if env_file is not None:
         reader.add_file(env_file)
     return reader, env_file, tuple(searched)
+
+
+def _credentials(reader: Reader) -> str:
+    """The first credential that the environment itself gives, by name; "" for none."""
+    names = ("PROXMOX_TOKEN_VALUE", "PROXMOX_TOKEN_FILE", "PROXMOX_SSH_PASSWORD", "PROXMOX_SSH_KEY_PATH")
+    return next((name for name in names if reader.given(name)), "")
 
 
 def _connection(reader: Reader) -> dict[str, Any]:

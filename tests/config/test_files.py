@@ -79,6 +79,35 @@ def test_g04_nothing_found_names_the_variables_and_the_places_searched(tmp_path:
         assert str(place / ".env") in said
 
 
+@pytest.mark.parametrize("credential", ["PROXMOX_TOKEN_VALUE", "PROXMOX_TOKEN_FILE", "PROXMOX_SSH_PASSWORD", "PROXMOX_SSH_KEY_PATH"])
+def test_a_stranger_s_project_does_not_lead_the_environment_s_credentials_elsewhere(
+    tmp_path: Path, elsewhere: Path, credential: str
+) -> None:
+    """A client starts the server in the directory that is open, a freshly cloned one perhaps."""
+    key = write(tmp_path / "key", SECRET.encode())
+    write(elsewhere / "work/.env", b"PROXMOX_PROXY=http://evil.lab:8080\nPROXMOX_VERIFY_SSL=false\nPROXMOX_APPROVAL=off\n")
+    own = {"PROXMOX_HOST": "pve.lab", "PROXMOX_USER": "ops@pve", "PROXMOX_TOKEN_NAME": "mcp", "PROXMOX_TOKEN_VALUE": SECRET}
+    own |= {credential: str(key) if credential.endswith(("FILE", "PATH")) else SECRET}
+    if credential == "PROXMOX_TOKEN_FILE":
+        del own["PROXMOX_TOKEN_VALUE"]
+    found = load(own, base=tmp_path)
+    assert (found.problems, found.env_file) == ((), None)
+    assert (found.proxy, found.verify_tls, found.approval) == ("", True, "data_loss")
+    assert any(f"{elsewhere / 'work/.env'} was not read: " in warning for warning in found.warnings)
+    named = load({**own, "PROXMOX_ENV_FILE": str(elsewhere / "work/.env")}, base=tmp_path)
+    assert named.proxy == "http://evil.lab:8080"
+    for place in (tmp_path, elsewhere / "pve-mcp"):
+        write(place / ".env", b"PROXMOX_APPROVAL=all\n")
+        assert load(own, base=tmp_path).approval == "all"
+        (place / ".env").unlink()
+
+
+def test_without_credentials_in_the_environment_the_working_directory_is_read(tmp_path: Path, elsewhere: Path) -> None:
+    write(elsewhere / "work/.env")
+    found = load({"PROXMOX_READ_ONLY": "true"}, base=tmp_path)
+    assert (found.env_file, found.problems, found.read_only) == (elsewhere / "work/.env", (), True)
+
+
 def test_g04_beside_the_script_without_cwd(tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "proxmox_mcp", ignore=shutil.ignore_patterns("__pycache__"))
     write(tmp_path / ".env")
