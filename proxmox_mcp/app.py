@@ -14,6 +14,7 @@ import anyio
 
 from proxmox_mcp import limits, secrets
 from proxmox_mcp.config import Settings, require_api
+from proxmox_mcp.errors import AuditError
 from proxmox_mcp.looks import Looks
 from proxmox_mcp.questions import Questions
 
@@ -58,7 +59,12 @@ class App:
             return self.settings.audit_dir
         from platformdirs import user_state_path
 
-        return user_state_path("pve-mcp", appauthor=False)
+        try:
+            return user_state_path("pve-mcp", appauthor=False)
+        except RuntimeError:
+            raise AuditError(
+                "There is no home directory to keep the audit log in, so nothing was sent.", hint="set PROXMOX_AUDIT_DIR (or HOME)"
+            ) from None
 
     @cached_property
     def audit_keys(self) -> Keys:

@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _file(text: str) -> Path:
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"no such file: {path}")
     return path.resolve()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -67,7 +68,7 @@ def block(client: str, env: Mapping[str, str], *, command: list[str] | None = No
 
     `command` starts the server, by default `starting()`; `platform` as in sys.platform; `home` the home directory.
     """
-    command, platform, home = command or starting(), platform or sys.platform, home or Path.home()
+    command, platform, home = command or starting(), platform or sys.platform, home or Path(os.path.expanduser("~"))
     if client == "claude-desktop":
         where = (f"Paste into {_claude_desktop(platform, home)}", "(merge with what is there), then quit and start Claude Desktop again.")
         return Block(_json({"mcpServers": {SERVER: _entry(command, env)}}), where)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from proxmox_mcp import privileges
-from proxmox_mcp.errors import ProxmoxMcpError
+from proxmox_mcp.errors import AuditError, ProxmoxMcpError
 from proxmox_mcp.privileges import Need, Permissions
 
 if TYPE_CHECKING:
@@ -107,7 +107,12 @@ def _unfinished(settings: Settings) -> Iterable[Finding]:
     from proxmox_mcp import audit
     from proxmox_mcp.app import App
 
-    for one in audit.unfinished(App(settings).audit_dir):
+    try:
+        found = audit.unfinished(App(settings).audit_dir)
+    except AuditError as exc:
+        yield Finding("problem", "audit log", exc.what, (exc.hint,))
+        return
+    for one in found:
         yield Finding("note", "audit log", str(one), (_LOOK,))
 
 

@@ -14,6 +14,7 @@ import anyio
 from proxmox_mcp import secrets, text
 from proxmox_mcp.app import App
 from proxmox_mcp.config import Settings
+from proxmox_mcp.errors import AuditError
 from proxmox_mcp.registry import Tool, all_tools
 from proxmox_mcp.selection import select
 
@@ -70,7 +71,11 @@ async def _tell_unfinished(app: App) -> None:
     await anyio.sleep(SETTLED)
     from proxmox_mcp import audit
 
-    found = await anyio.to_thread.run_sync(audit.unfinished, app.audit_dir)
+    try:
+        found = await anyio.to_thread.run_sync(audit.unfinished, app.audit_dir)
+    except AuditError as exc:  # changes will be refused; whoever only reads need not mind
+        sys.stderr.write(f"pve-mcp: {exc}\n")
+        return
     lines = [f"{one}; whether it was made is not known: look before it is repeated" for one in found[:TOLD]]
     if len(found) > TOLD:
         lines.append(f"{len(found) - TOLD} more changes have no recorded outcome: `pve-mcp audit verify` lists them")

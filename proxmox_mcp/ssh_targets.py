@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -286,5 +287,5 @@ def _flag(values: Mapping[str, Any], key: str, default: bool) -> bool:
 
 
 def _path(text: str, base: Path | None) -> Path:
-    path = Path(text).expanduser()
+    path = Path(os.path.expanduser(text))
     return base / path if base and not path.is_absolute() else path

@@ -19,11 +19,14 @@ def beside_package() -> Path | None:
     return None if directory.name in ("site-packages", "dist-packages") else directory
 
 
-def user_directory() -> Path:
-    """The user's configuration directory for this server."""
+def user_directory() -> Path | None:
+    """The user's configuration directory for this server; None for a user without a home (a container's, often)."""
     import platformdirs
 
-    return Path(platformdirs.user_config_dir("pve-mcp", appauthor=False))
+    try:
+        return Path(platformdirs.user_config_dir("pve-mcp", appauthor=False))
+    except RuntimeError:
+        return None
 
 
 def places(base: Path | None) -> list[Path]:
@@ -33,7 +36,7 @@ def places(base: Path | None) -> list[Path]:
 
 def owned(base: Path | None) -> list[Path]:
     """The places among them that are the user's own, whatever directory a client starts the server in."""
-    return [*([base / ".env"] if base else []), user_directory() / ".env"]
+    return [place / ".env" for place in (base, user_directory()) if place is not None]
 
 
 def working() -> Path | None:

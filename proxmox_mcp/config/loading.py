@@ -233,7 +233,7 @@ def _ssh_config(reader: Reader) -> Path | None:
     name = "PROXMOX_SSH_CONFIG"
     given = reader.text(name)
     try:
-        path = Path.home() / ".ssh" / "config" if given and values.flag(given) else None
+        path = Path(os.path.expanduser("~/.ssh/config")) if given and values.flag(given) else None
     except ValueError:
         path = reader.path(name, ssh=True)
     if path is not None and not files.is_file(path):
@@ -248,11 +248,10 @@ def _hosts_file(reader: Reader, env_file: Path | None, base: Path | None) -> Pat
         if not files.is_file(named):
             reader.wrong(name, "there is no such file; vm_ssh_hosts.example.json shows what it holds", ssh=True)
         return named
-    for directory in (env_file.parent if env_file else None, base):
+    for directory in (env_file.parent if env_file else None, base, files.user_directory()):
         if directory is not None and files.is_file(directory / files.HOSTS_FILE):
             return directory / files.HOSTS_FILE
-    last = files.user_directory() / files.HOSTS_FILE
-    return last if files.is_file(last) else None
+    return None
 
 
 def _reason(error: Exception) -> str:

@@ -50,7 +50,7 @@ async def connect(target: SshTarget, tunnel: asyncssh.SSHClientConnection | None
     try:
         async with asyncio.timeout(target.connect_timeout):
             return await asyncssh.connect(target.host, place[1], **options)
-    except (asyncssh.Error, OSError, ValueError) as wrong:
+    except (asyncssh.Error, OSError, ValueError, RuntimeError) as wrong:  # RuntimeError: asyncssh looks for a home directory
         raise _explained(target, wrong, client, known) from wrong
 
 
@@ -164,14 +164,14 @@ def _configured(target: SshTarget) -> tuple[tuple[str, int, str], list[Path]]:
         options = asyncssh.SSHClientConnectionOptions(
             config=[str(target.config_file)], host=target.host, username=target.user, client_keys=None, agent_path=None
         )
-    except (OSError, ValueError) as wrong:
+    except (OSError, ValueError, RuntimeError) as wrong:
         raise ConfigError(
             f"The SSH configuration cannot be used: {target.config_file}: {wrong}.", hint="Check PROXMOX_SSH_CONFIG."
         ) from wrong
     said = options.config
     port = target.port if target.port != 22 else int(str(said.get("Port", 22)))
     user = target.user if target.user != "root" else str(said.get("User", "root"))
-    files = [Path(name).expanduser() for name in cast(list[str], said.get("UserKnownHostsFile", []))]
+    files = [Path(os.path.expanduser(name)) for name in cast(list[str], said.get("UserKnownHostsFile", []))]
     return (options.host_key_alias or options.host, port, user), files
 
 

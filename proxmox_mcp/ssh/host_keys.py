@@ -56,7 +56,7 @@ def expected(target: SshTarget, host: str, port: int, files: Sequence[Path] = ()
     if isinstance(target.known_hosts, Path):
         files = [target.known_hosts]
     elif not files:
-        files = [Path("~/.ssh/known_hosts").expanduser(), _SYSTEM]
+        files = [Path(os.path.expanduser("~/.ssh/known_hosts")), _SYSTEM]
     known = asyncssh.import_known_hosts("")
     for path in files:
         for line in _lines(path, target):
