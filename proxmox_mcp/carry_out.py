@@ -11,7 +11,7 @@ from typing import Any
 
 import anyio
 
-from proxmox_mcp import preview, tasks, text
+from proxmox_mcp import preview, secrets, tasks, text
 from proxmox_mcp.app import Call
 from proxmox_mcp.changes.prechecks import next_id_instead
 from proxmox_mcp.errors import ApiError, AuditError, OutcomeUnknown, ProxmoxMcpError
@@ -141,13 +141,14 @@ async def _intent(call: Call, plan: Plan) -> str | None:
     calls = [step for step in plan.steps if isinstance(step, ApiCall)]
     if not calls:
         return None
-    entry = {
-        **call.stamp.entry(),
-        "summary": plan.summary,
-        "targets": list(plan.targets),
-        "steps": [preview.record(step) for step in calls],
-    }
-    return await anyio.to_thread.run_sync(lambda: call.app.log("api").intent(entry))
+    with secrets.none_passed():
+        entry = {
+            **call.stamp.entry(),
+            "summary": plan.summary,
+            "targets": list(plan.targets),
+            "steps": [preview.record(step) for step in calls],
+        }
+        return await anyio.to_thread.run_sync(lambda: call.app.log("api").intent(entry))
 
 
 async def _outcome(

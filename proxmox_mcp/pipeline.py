@@ -15,6 +15,7 @@ from proxmox_mcp import gates, limits, preview, privileges, secrets
 from proxmox_mcp.app import App, Call, Stamp
 from proxmox_mcp.arguments import Arguments, Changing, parse
 from proxmox_mcp.carry_out import carry_out
+from proxmox_mcp.command_secrets import mask_line
 from proxmox_mcp.errors import AuditError, InvalidArgument, ProxmoxMcpError, Refused
 from proxmox_mcp.plan import Answer, HostCommand, Plan
 from proxmox_mcp.registry import Tool
@@ -130,7 +131,7 @@ async def change(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer) -
         raise
     if isinstance(approved, Question):
         return approved
-    stamp = Stamp(tool.name, str(plan.risk), args.reason or "", gates.given_flags(args), approved)
+    stamp = Stamp(tool.name, str(plan.risk), secrets.mask_text(args.reason or ""), gates.given_flags(args), approved)
     return await carry_out(Call(app, stamp), plan, getattr(args, "wait_seconds", 0), peer.progress)
 
 
@@ -161,15 +162,17 @@ async def _approval(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer
 
 async def _note(app: App, tool: Tool, args: Changing, plan: Plan, event: str, refusal: Refused | None = None) -> None:
     """Records a refusal or a question in the log of what would have run; a refusal stands even if it cannot be recorded."""
-    entry = {
-        "event": event,
-        **Stamp(tool.name, str(plan.risk), args.reason or "", gates.given_flags(args)).entry(),
-        "summary": plan.summary,
-        "targets": list(plan.targets),
-        "steps": [preview.record(step) for step in plan.steps],
-        **({"obstacles": [secrets.mask_text(obstacle) for obstacle in plan.obstacles]} if plan.obstacles else {}),
-    }
-    await _write(app, log_of(plan), entry, refusal)
+    reason = secrets.mask_text(args.reason or "")
+    with secrets.none_passed():
+        entry = {
+            "event": event,
+            **Stamp(tool.name, str(plan.risk), reason, gates.given_flags(args)).entry(),
+            "summary": plan.summary,
+            "targets": list(plan.targets),
+            "steps": [preview.record(step) for step in plan.steps],
+            **({"obstacles": [secrets.mask_text(obstacle) for obstacle in plan.obstacles]} if plan.obstacles else {}),
+        }
+        await _write(app, log_of(plan), entry, refusal)
 
 
 async def _note_early(tool: Tool, args: Arguments, call: Call, refusal: Refused | InvalidArgument) -> None:
@@ -178,10 +181,11 @@ async def _note_early(tool: Tool, args: Arguments, call: Call, refusal: Refused 
     if getattr(args, "dry_run", False) or (tool.read_only and which == "api"):
         return
     flags = gates.given_flags(args) if isinstance(args, Changing) else ()
+    given = args.model_dump(exclude_unset=True)
     entry = {
         "event": f"refused: {secrets.mask_text(refusal.what.partition(chr(10))[0])}",
         **replace(call.stamp, risk=str(tool.risk), flags=flags).entry(),
-        "arguments": secrets.mask_params(args.model_dump(exclude_unset=True)),
+        "arguments": secrets.mask_params(given) | ({"command": mask_line(given["command"])} if "command" in given else {}),
     }
     await _write(call.app, which, entry, refusal)
 

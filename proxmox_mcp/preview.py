@@ -78,7 +78,8 @@ def question(plan: Plan) -> str:
     """What a person is asked: the commands as they will run. Names from guests are cleaned; nothing else of a guest's text is in a plan."""
     consequence = "This can destroy data." if plan.risk is Risk.DATA_LOSS else "This changes your cluster."
     doubts = [f"Not checked: {text.clean(doubt, 1_000)}" for doubt in plan.doubts]
-    return "\n".join([text.clean(plan.summary, 2_000), consequence, *steps(plan, whole=True), *doubts, "Carry it out?"])
+    with secrets.none_passed():
+        return "\n".join([text.clean(plan.summary, 2_000), consequence, *steps(plan, whole=True), *doubts, "Carry it out?"])
 
 
 def needed(plan: Plan) -> list[str]:

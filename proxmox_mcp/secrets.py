@@ -121,6 +121,13 @@ def passed(values: Iterable[str]) -> Iterator[None]:
         _passed.reset(token)
 
 
+@contextmanager
+def none_passed() -> Iterator[None]:
+    """For what a plan itself says: it hides its secrets by name, and a "password" that reads like a node must not blank that node out."""
+    with passed(()):
+        yield
+
+
 OPTION_NAME = r"--?(?:[a-z]+-)*(?:password|passwd|passphrase|cipassword|secret|token|api-?key|secret-?key|keyring|user-pass)"
 _NAME = (
     r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|keyring|ticket"

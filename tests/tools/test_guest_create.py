@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proxmox_mcp import preview
 from proxmox_mcp.errors import InvalidArgument
+from proxmox_mcp.plan import Plan
 from tests.cluster.world import Guest
+from tests.piped import FakePerson
 from tests.served_api import Reply, Request
 from tests.tools.changes import Changes, changing
 
@@ -281,3 +285,25 @@ async def test_on_version_8_a_privileged_container_needs_no_more_than_before(tmp
     async with changing(tmp_path, version="8.4.1") as world:
         world.without("Sys.Modify", "VM.PowerMgmt")
         assert await world.obstacles("create_container", **CT, unprivileged=False, start=True) == []
+
+
+async def test_a_password_that_reads_like_something_else_does_not_blank_it_out_of_question_and_record(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.app.settings = replace(world.app.settings, approval="all")
+        world.takes("POST", "/nodes/{node}/lxc", "vzcreate")
+        asked: list[str] = []
+
+        class Person(FakePerson):
+            async def approve(self, plan: Plan) -> bool:
+                asked.append(preview.question(plan))
+                return True
+
+        arguments = {**CT, "vmid": 300, "bridge": "vmbr0", "password": "vmbr0", "reason": "log in with vmbr0"}
+        await world.call("create_container", **arguments, **YES, person=Person())
+        (question,) = asked
+        assert "bridge=vmbr0" in question
+        assert "password='***'" in question
+        for record in world.log[:2]:
+            assert record["steps"][0]["params"]["net0"] == "name=eth0,bridge=vmbr0,ip=dhcp"
+            assert record["steps"][0]["params"]["password"] == "***"
+            assert record["reason"] == "log in with ***"

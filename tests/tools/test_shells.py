@@ -408,3 +408,11 @@ async def test_the_text_to_look_for_may_read_like_the_file(tmp_path: Path, monke
         text = (await here.run("ct_log_tail", vmid=205, mode="file", path=str(log), grep=str(log))).text
         assert f"about {log}\n" in text
         assert "other" not in text
+
+
+async def test_an_early_refusal_records_the_line_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+        with pytest.raises(Refused, match="no SSH target"):
+            await here.run("host_exec", node="pve9", command="echo root:geheim | chpasswd", confirm=True)
+        (record,) = [record for record in records(tmp_path, "host") if "arguments" in record]
+        assert record["arguments"]["command"] == "echo *** | chpasswd"
