@@ -59,8 +59,9 @@ def add_resources(server: MCPServer[Any], app: App, tools: Sequence[Tool]) -> No
     @offered("proxmox_get_vm_status", "proxmox://guest/{vmid}", "Guest")
     async def guest(vmid: str) -> str:
         """State and configuration of one VM or container, secrets masked."""
-        state = await read("proxmox_get_vm_status", vmid=_number(vmid))
-        return _capped(state + "\n" + await _told(lambda: _configuration(int(vmid), app)))
+        number = _number(vmid)
+        state = await read("proxmox_get_vm_status", vmid=number)
+        return _capped(state + "\n" + await _told(lambda: _configuration(number, app)))
 
     @offered("proxmox_get_task_log", "proxmox://task/{upid}", "Task log")
     async def task(upid: str) -> str:
@@ -119,8 +120,10 @@ def _capped(whole: str) -> str:
     return whole if len(whole) <= CAP else f"{whole[:CAP]}\nnote: {len(whole) - CAP} characters left out; the tools show them page by page"
 
 
-def _number(digits: str) -> int | str:
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 12 else digits
+def _number(digits: str) -> int:
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 12):
+        raise ResourceNotFoundError("Invalid argument vmid: a guest's id is a number such as 101")
+    return int(digits)
 
 
 # --- completion: (what a person types, the value)
