@@ -232,8 +232,13 @@ def test_ending_never_touches_the_way_it_came_by() -> None:
 def test_ending_finds_a_command_whose_profile_hangs_by_its_token() -> None:
     command = prepare(["true"], timeout=60)
     process = subprocess.Popen(["sh", "-c", f"sleep 300; : {command.line}"], start_new_session=True)
-    assert end(command.token, None) == "left\n"
-    process.wait(10)
+    try:
+        # on a busy machine one look over all processes can miss one: what was not found is said so, and looked for again
+        assert any(end(command.token, None) == "left\n" for _ in range(5))
+        process.wait(10)
+    finally:
+        process.kill()
+        process.wait(10)
 
 
 def test_ending_does_not_claim_what_it_cannot_find() -> None:
