@@ -85,12 +85,17 @@ def parse_endpoint(text: str, setting: str) -> Endpoint:
     if not _is_host(host):
         problem = f"{place!r} is not a host name or address"
     elif at and not _USER.fullmatch(user):
-        problem = f"{user!r} is not a user name"
+        problem = f"{_shown(user + '@')} is not a user name"
     elif port is not None and not 1 <= int(port) <= 65535:
         problem = f"{port} is not a port from 1 to 65535"
     if problem:
         raise ConfigError(f"{setting}: {problem}.", hint=f"Write {setting} as [user@]host[:port], an IPv6 address as [2001:db8::1]:22.")
     return Endpoint(host, int(port) if port else None, user or None)
+
+
+def _shown(wrong: str) -> str:
+    """What may be shown of a wrong user or address: people write user:password and user:password@host."""
+    return repr(re.sub(r":[^@]*(?=@)", ":***", wrong))
 
 
 def parse_nodes(text: str, setting: str = "PROXMOX_SSH_NODES") -> dict[str, Endpoint]:
@@ -103,7 +108,7 @@ def parse_nodes(text: str, setting: str = "PROXMOX_SSH_NODES") -> dict[str, Endp
         node, equals, address = (part.strip() for part in entry.partition("="))
         hint = f"Write {setting} as node=[user@]host[:port],node=..., for example pve2=10.0.0.2,pve3=pve3.lan:2222."
         if not equals or not _NODE.fullmatch(node):
-            raise ConfigError(f"{setting}: {entry!r} does not begin with a node's name and '='.", hint=hint)
+            raise ConfigError(f"{setting}: {_shown(entry)} does not begin with a node's name and '='.", hint=hint)
         if node in nodes:
             raise ConfigError(f"{setting}: node {node} is named twice.", hint=hint)
         nodes[node] = parse_endpoint(address, f"{setting} ({node})")
@@ -216,12 +221,12 @@ def _vm_target(alias: str, values: Mapping[str, Any], base: Path, defaults: SshT
     if not place:
         raise ValueError("host is missing")
     if not _is_host(place):
-        raise ValueError(f"host {place!r} is not a host name or address")
+        raise ValueError(f"host {_shown(place)} is not a host name or address")
     user = _text(values, "user")
     if not user:
         raise ValueError("user is missing")
     if not _USER.fullmatch(user):
-        raise ValueError(f"user {user!r} is not a user name")
+        raise ValueError(f"user {_shown(user + '@')} is not a user name")
     port = values.get("port")
     if isinstance(port, str) and port.isascii() and port.isdigit():
         port = int(port)

@@ -271,3 +271,19 @@ def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "vm_ssh_hosts.json"
     path.write_text('{"web": {"host": "h", "user": "u"}}', encoding="utf-8-sig")
     assert list(read_vm_hosts(path)[0]) == ["web"]
+
+
+def test_a_password_behind_a_user_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        parse_endpoint("root:geheim@10.0.0.1", "PROXMOX_SSH_JUMP")
+    assert "geheim" not in str(wrong.value)
+    file = tmp_path / "vm_ssh_hosts.json"
+    entries = [
+        {"host": "h", "user": "root:geheim"},
+        {"host": "h", "user": "root", "jump": "root:geheim@j"},
+        {"host": "root:geheim@h", "user": "x"},
+    ]
+    file.write_text(json.dumps({f"g{n}": entry for n, entry in enumerate(entries)}))
+    targets, problems = read_vm_hosts(file, SshTarget("pve"))
+    assert (set(targets), set(problems)) == (set(), {"g0", "g1", "g2"})
+    assert "geheim" not in str(problems)

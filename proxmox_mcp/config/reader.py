@@ -16,6 +16,8 @@ D = TypeVar("D")
 
 _NAMES = {variable.name: variable for variable in VARIABLES}
 _UNFILLED = re.compile(r"\$\{[^{}]*\}")  # what a client leaves of a field that its user did not fill
+_USER_INFO = re.compile(r":[^\s:/@,]+(?=@)")
+_TOKEN = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -98,7 +100,7 @@ class Reader:
 
     def wrong(self, name: str, why: str, *, shown: str | None = None, ssh: bool = False) -> None:
         """Note a problem: the variable, its value (never a secret's) and the mending step."""
-        value = "" if _NAMES[name].secret else secrets.mask_text(text.clean(self.text(name) if shown is None else shown, 80))
+        value = "" if _NAMES[name].secret else _veiled(name, text.clean(self.text(name) if shown is None else shown, 80))
         (self.ssh_problems if ssh else self.problems).append(f"{name}={value}: {why}." if value else f"{name}: {why}.")
 
     def missing(self, name: str, what: str) -> None:
@@ -116,3 +118,11 @@ class Reader:
             near = difflib.get_close_matches(name.upper(), _NAMES, 1, 0.85)
             if near:
                 self.warnings.append(f"{text.clean(name, 60)} is not a variable of this server; is {near[0]} meant?")
+
+
+def _veiled(name: str, value: str) -> str:
+    """A value that may be shown: what was put into the wrong place, a password behind a user or the secret of a token, stays unseen."""
+    value = _USER_INFO.sub(rf":{secrets.MARK}", value)
+    if name.endswith("_USER"):
+        value = re.sub(r":.+", f":{secrets.MARK}", value)
+    return secrets.mask_text(_TOKEN.sub(secrets.MARK, value))

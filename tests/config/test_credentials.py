@@ -175,3 +175,23 @@ def test_token_file_that_holds_no_token(tmp_path: Path, content: bytes, why: str
 def test_token_file_that_is_not_there(tmp_path: Path) -> None:
     (problem,) = token("ops@pve", "mcp", PROXMOX_TOKEN_FILE=str(tmp_path / "none")).problems
     assert "No such file" in problem
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PROXMOX_SSH_HOST", "root:geheim@10.0.0.1"),
+        ("PROXMOX_SSH_USER", "root:geheim"),
+        ("PROXMOX_SSH_NODES", "pve2=root:geheim@10.0.0.1,pve3=10.0.0.3"),
+        ("PROXMOX_SSH_JUMP", "root:geheim@10.0.0.1"),
+        ("PROXMOX_USER", "root:geheim"),
+        ("PROXMOX_TOKEN_FILE", "9e1c5b6a-1111-4222-8333-0123456789ab"),
+        ("PROXMOX_SSH_KEY_PATH", "9e1c5b6a-1111-4222-8333-0123456789ab"),
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_shown(name: str, value: str, tmp_path: Path) -> None:
+    found = load({"PROXMOX_HOST": "pve.lab", name: value}, base=tmp_path)
+    said = " ".join((*found.problems, *found.ssh_problems, *found.warnings))
+    assert name in said
+    assert "geheim" not in said
+    assert "9e1c5b6a" not in said
