@@ -112,3 +112,66 @@ def test_a_person_is_told_what_could_not_be_checked() -> None:
 )
 def test_a_guest_s_name_never_passes_for_our_words(name: object, shown: str) -> None:
     assert called(name) == shown
+
+
+def test_a_preview_and_a_question_word_for_word() -> None:
+    steps = (
+        ApiCall(
+            "PUT", ("nodes", "pve1", "qemu", 101, "config"), {"onboot": True, "tags": ["a", "b c"], "cipassword": "geheim", "memory": None}
+        ),
+        HostCommand(HostTarget(node="pve1", vmid=205), ("tee", "/tmp/x y"), stdin=b"abc"),
+        HostCommand(HostTarget(alias="web"), ("id",)),
+        HostCommand(HostTarget(), ("id",)),
+    )
+    plan = Plan(
+        "set two\u202e things",
+        steps,
+        Risk.DATA_LOSS,
+        ("guest 101",),
+        undo="set\nthem back",
+        notes=("first\x1b",),
+        otherwise=("second",),
+        doubts=("whether it\nholds",),
+    )
+    lines = [
+        "1. PUT /nodes/pve1/qemu/101/config onboot=1 tags='a,b c' cipassword='***'",
+        "2. on container 205 of node pve1: tee '/tmp/x y' < 3 bytes",
+        "3. on guest web: id",
+        "4. on the SSH host: id",
+    ]
+    shown = preview.preview(plan)
+    assert shown[:6] == ["set two things", "Steps:", *lines]
+    assert shown[6:] == [
+        "Risk: data loss; needs confirm=true and i_understand_data_loss=true",
+        "Undo: set them back",
+        "note: first",
+        "note: second",
+        "not checked: whether it holds",
+        "Nothing found that stands in the way.",
+    ]
+    assert preview.question(plan).splitlines() == [
+        "set two things",
+        "This can destroy data.",
+        *lines,
+        "Not checked: whether it holds",
+        "Carry it out?",
+    ]
+    assert preview.preview(Plan("x", steps[2:3], Risk.CHANGE, (), obstacles=("a\nb", "c")))[-3:] == ["Stands in the way:", "- a b", "- c"]
+    assert preview.preview(Plan("x", steps[2:3], Risk.CHANGE, ()))[-2:] == ["Risk: change; needs confirm=true", "Would work."]
+    assert preview.question(Plan("x", steps[2:3], Risk.CHANGE, ())).splitlines()[1] == "This changes your cluster."
+
+
+@pytest.mark.parametrize(("where", "most"), [("summary", 2_000), ("undo", 500), ("notes", 2_000), ("doubts", 1_000), ("obstacles", 1_000)])
+def test_no_part_of_a_preview_is_longer_than_a_reader_bears(where: str, most: int) -> None:
+    words = "y" * 5_000
+    given = {where: words if where in ("summary", "undo") else (words,)}
+    plan = Plan(**{"summary": "x", "steps": (), "risk": Risk.CHANGE, "targets": (), **given})  # type: ignore[arg-type]
+    (line,) = [line for line in preview.preview(plan) if "yyy" in line]
+    assert line.count("y") <= most < line.count("y") + 20
+
+
+def test_the_record_of_a_step_is_whole_and_masked() -> None:
+    step = ApiCall("POST", ("nodes", "pve1", "lxc"), {"vmid": 300, "password": "geheim", "hostname": None})
+    assert preview.record(step) == {"method": "POST", "path": "/nodes/pve1/lxc", "params": {"vmid": 300, "password": "***"}}
+    command = HostCommand(HostTarget(node="pve1"), ("mysql", "--password=geheim", "-e", "x"))
+    assert preview.record(command) == {"target": "node pve1", "argv": ["mysql", "--password=***", "-e", "x"]}

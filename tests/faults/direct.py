@@ -23,10 +23,10 @@ MISSING = object()
 
 
 class Direct(httpx.AsyncBaseTransport):
-    """`seen` are the requests of this transport; `twist` makes another answer of the one that is due."""
+    """`seen` are the requests of this transport and `answers` what was due, unless `keep` is false; `twist` makes another answer of it."""
 
-    def __init__(self, api: ServedApi, twist: Twist | None = None) -> None:
-        self._api, self._twist = api, twist
+    def __init__(self, api: ServedApi, twist: Twist | None = None, *, keep: bool = True) -> None:
+        self._api, self._twist, self._keep = api, twist, keep
         self.seen: list[Request] = []
         self.answers: list[Any] = []
 
@@ -38,19 +38,22 @@ class Direct(httpx.AsyncBaseTransport):
         path = unquote(url.path).removeprefix("/api2/json")
         asked = Request(request.method, path, target, served_api._pairs(url.query), served_api._form(headers, body), headers, body, 1)
         reply = await self._api._answer(asked)
-        self.seen.append(asked)
-        self.answers.append(copy.deepcopy(reply.data))
+        if self._keep:
+            self.seen.append(asked)
+            self.answers.append(copy.deepcopy(reply.data))
         if self._twist is not None:
             reply = self._twist(asked, reply)
         content = {"content-type": reply.content_type}
         return httpx.Response(reply.status, headers=content, content=served_api._payload(reply), extensions={"reason_phrase": b""})
 
 
-def reaching(api: ServedApi, twist: Twist | None = None, *, clock: float | None = None, **changes: Any) -> tuple[App, Direct]:
+def reaching(
+    api: ServedApi, twist: Twist | None = None, *, clock: float | None = None, keep: bool = True, **changes: Any
+) -> tuple[App, Direct]:
     """An App whose API client ends in this served API."""
     values = settings(members=(Member("127.0.0.1", 8006),), verify_tls=False, **changes)
     app = App(values, **({} if clock is None else {"clock": lambda: clock}))
-    wire = Direct(api, twist)
+    wire = Direct(api, twist, keep=keep)
     app.__dict__["api"] = HttpClient(values, transport=wire)
     assert (values.token_value, f"{values.user}!{values.token_name}") == (SECRET, TOKEN_ID)
     return app, wire

@@ -83,7 +83,38 @@ def test_volume_ids_are_checked_by_segment(volume: str) -> None:
     assert caught.value.argument == "volume"
 
 
-@pytest.mark.parametrize("cidr", ["10.0.0.0/24/x", "../24", "x/24", "10.0.0.0/2444", "/24"])
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("nas:iso/a.iso ", "'nas:iso/a.iso' has invisible or control characters"),
+        ("nas:iso/a\xa0b", "has invisible or control characters"),
+        ("nas:iso/a?b", "'nas:iso/a?b' contains a character that no volume id has"),
+        ("nas:iso/a\\b", "contains a character that no volume id has"),
+        ("nas:./x", "'nas:./x' has an empty or relative segment"),
+        ("nas:iso//x", "'nas:iso//x' has an empty or relative segment"),
+        ("nas:" + "x" * 400 + "//", "has an empty or relative segment"),
+    ],
+)
+def test_a_refused_volume_is_told_with_its_fault(part: str, words: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        path_of(("nodes", "pve1", "storage", "nas", "content", part))
+    assert caught.value.what.startswith("Invalid argument volume: '")
+    assert words in caught.value.what
+    assert len(caught.value.what) < 150
+
+
+def test_capital_letters_are_no_fault() -> None:
+    assert path_of(("content", "nas:iso/WinXX.iso")) == "/content/nas:iso%2FWinXX.iso"
+
+
+def test_a_part_that_is_shown_is_cut() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        path_of(("nodes", "y" * 300 + "/"))
+    assert caught.value.what.count("y") <= 60
+    assert "contains '/', which no such name can have" in caught.value.what
+
+
+@pytest.mark.parametrize("cidr", ["10.0.0.0/24/x", "../24", "x/24", "10.0.0.0/2444", "/24", "fe80::1%eth0/64", "fe80::1%1/64"])
 def test_a_cidr_is_one_or_refused(cidr: str) -> None:
     with pytest.raises(InvalidArgument):
         path_of(("cluster", "firewall", "ipset", "lan", cidr))
