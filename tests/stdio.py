@@ -28,7 +28,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=home,
-            env={"PATH": os.defpath, "HOME": str(home), "XDG_STATE_HOME": str(home), "PYTHONPATH": str(ROOT), **env},
+            env={"PATH": os.defpath, "HOME": str(home), "XDG_STATE_HOME": str(home), "PYTHONPATH": str(ROOT), **_measuring(), **env},
         )
         self.stderr: list[str] = []
         self.junk: list[bytes] = []
@@ -113,6 +113,11 @@ class Server:
         assert self.process.stderr
         for line in self.process.stderr:
             self.stderr.append(line.decode(errors="replace"))
+
+
+def _measuring() -> dict[str, str]:
+    """What coverage hands down to processes, where it measures."""
+    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 
 
 def told(answer: Mapping[str, Any]) -> tuple[bool, str]:
