@@ -40,6 +40,7 @@ _TABLES = "".join(
         ("PRIVATE", paths.PRIVATE),
         ("PUBLIC", paths.PUBLIC),
         ("CONTENT", paths.CONTENT),
+        ("JOURNALS", paths.JOURNALS),
         ("LISTED", paths.LISTED),
         ("UNLISTED", paths.UNLISTED),
         ("GUEST_ROOTS", paths.GUEST_ROOTS),
@@ -56,6 +57,7 @@ judge() {{
   case $1 in {Kind.DEVICE}) return;; esac
   if hit "$2" "$PRIVATE" && ! hit "$2" "$PUBLIC"; then no "$2" 'looks like a private key or a credential'; fi
   case $1 in {_kinds(paths.SHOWS_CONTENT)}) if hit "$2" "$CONTENT"; then no "$2" "holds a guest's data"; fi;; esac
+  case $1 in {Kind.FILE}) if hit "$2" "$JOURNALS"; then no "$2" 'is a journal: journalctl shows it'; fi;; esac
   case $1 in {Kind.TREE}|{Kind.META}) return;; esac
   case $2 in
     {paths.DEV}|{paths.DEV}/*) no "$2" 'is a device';;

@@ -75,7 +75,7 @@ PRIVATE = _patterns(
     "*/id_rsa* */id_dsa* */id_ecdsa* */id_ed25519* *host*_key *_rsa_key *authkey* *private_key* *private-key* *privkey*",
     "*/credentials* *.credentials */secrets* *.secret *.secrets *.token */*_token */rclone.conf */htpasswd* *.htpasswd *.htdigest",
     "*/wg*.conf *.ovpn */passwd.client* *.keys *key.json *.tfstate *.tfvars *.passwd *[Pp]assword* *[Pp]assphrase*",
-    "*vault_pass* *vault-pass* */token */tokens */*smbcred* */*-credentials *.journal*",
+    "*vault_pass* *vault-pass* */token */tokens */*smbcred* */*-credentials",
 )
 # ... except these, which are public.
 PUBLIC = _patterns(
@@ -90,6 +90,8 @@ CONTENT = _patterns(
     "*.vhd *.vhdx *.img */vzdump-*.tar* */vzdump-*.vma* */vzdump-*.tgz */snippets/*.y*ml */snippets/*user* *.core */core.[0-9]*",
     "*/var/lib/cloud/*user-data* */var/lib/cloud/*vendor-data*",
 )
+# Read by journalctl, which leaves out the environments in it; a search through a tree says of them only whether they match.
+JOURNALS = _patterns("*.journal *.journal[.-]*")
 # Root file systems of containers, where a guest's root can swap files for links at any moment.
 GUEST_ROOTS = _patterns("*/subvol-[0-9]*-disk-* */basevol-[0-9]*-disk-* */var/lib/lxc/*/rootfs*")
 _PROCESS = _patterns(
@@ -167,6 +169,8 @@ def judge(path: str, kind: Kind) -> str | None:
         return "looks like a private key or a credential"
     if kind in SHOWS_CONTENT and matches(path, CONTENT):
         return "holds a guest's data"
+    if kind is Kind.FILE and matches(path, JOURNALS):
+        return "is a journal: journalctl shows it"
     if kind in OPENS and below(path, DEV):
         return "is a device"
     if kind in OPENS and (below(path, PROC) or below(path, SYS)) and not listed(path, kind):

@@ -12,6 +12,8 @@ _GREP = (
     " -A,--after-context=SMALL -B,--before-context=SMALL -C,--context=SMALL -m,--max-count=SMALL -#=SMALL"
     " --include=GLOB --exclude=GLOB --exclude-dir=GLOB"
 )
+_GREP_TREE = _GREP.replace(" -a,--text", "").replace("=binary|text|", "=binary|")
+_GREP_TREE_WHY = "not -R: it follows links; the tree holds no secret; no -a: what is in binary files (journals, databases) is not shown"
 _ZGREP = (
     "-i,--ignore-case -v,--invert-match -w,--word-regexp -x,--line-regexp -c,--count -l,--files-with-matches -n,--line-number"
     " -H,--with-filename -h,--no-filename -o,--only-matching -q,--quiet,--silent -s,--no-messages -a,--text -E,--extended-regexp"
@@ -47,8 +49,8 @@ ROWS = (
     Row("/usr/bin/tail", "FILE+", _TAIL, why="no -f, -F, --follow or --retry: they never end"),
     Row("/usr/bin/grep", "PATTERN FILE+", _GREP, why="no -f: it shows the file it reads; no -D and -d"),
     Row("/usr/bin/grep", "FILE+", f"!-e,--regexp=PATTERN {_GREP}"),
-    Row("/usr/bin/grep", "PATTERN GREPTREE+", f"!-r,--recursive {_GREP}", why="not -R: it follows links; the tree holds no secret"),
-    Row("/usr/bin/grep", "GREPTREE+", f"!-r,--recursive &-e,--regexp=PATTERN {_GREP}", why="with -e the pattern is not an operand"),
+    Row("/usr/bin/grep", "PATTERN GREPTREE+", f"!-r,--recursive {_GREP_TREE}", why=_GREP_TREE_WHY),
+    Row("/usr/bin/grep", "GREPTREE+", f"!-r,--recursive &-e,--regexp=PATTERN {_GREP_TREE}", why="with -e the pattern is not an operand"),
     Row("/usr/bin/egrep", "PATTERN FILE+", _GREP),
     Row("/usr/bin/fgrep", "PATTERN FILE+", _GREP),
     Row("/usr/bin/zgrep", "PATTERN FILE+", _ZGREP),

@@ -120,6 +120,17 @@ def test_the_check_of_a_tree_stops_where_looking_would_mount(tmp_path: Path) -> 
     assert "-print -quit" in SCRIPT
 
 
+def test_a_tree_with_journals_is_searched(tmp_path: Path) -> None:
+    (tmp_path / "system.journal").write_bytes(b"\0\0COREDUMP_ENVIRON=SECRET=1\0")
+    (tmp_path / "syslog").write_text("an error\n")
+    done = run(f"grep -r -e error -e SECRET {tmp_path}")
+    assert "an error" in done.stdout
+    assert "SECRET=1" not in done.stdout
+    assert run(f"cat {tmp_path / 'syslog'}").returncode == 0
+    (tmp_path / "innocent").symlink_to("system.journal")
+    assert run(f"cat {tmp_path / 'innocent'}").returncode == REFUSED
+
+
 # --- lines that wrote, or showed secrets
 
 
@@ -151,7 +162,9 @@ def test_the_check_of_a_tree_stops_where_looking_would_mount(tmp_path: Path) -> 
         "systemctl status x -o verbose",
         "systemctl status x -o export",
         "cat /var/log/journal/0123/system.journal",
-        "cat /run/log/journal/0123/user-1000.journal~",
+        "cat /run/log/journal/0123/user-1000.journal-old",
+        "grep -ra COREDUMP /var/log/journal",
+        "grep -r --binary-files=text COREDUMP /var/log/journal",
         # secrets under names that said so
         "cat /etc/pve/domains.cfg",
         "cat /etc/racoon/psk.txt",
@@ -206,6 +219,8 @@ def test_it_is_refused(line: str) -> None:
         "cat /etc/pam.d/common-password",
         "cat /usr/share/doc/passwd/copyright",
         "mpstat -P ALL 1 2",
+        "grep -ri error /var/log",
+        "md5sum /var/log/journal/0123/system.journal",
     ],
 )
 def test_its_neighbours_are_not(line: str) -> None:
