@@ -22,6 +22,7 @@ from proxmox_mcp.audit.place import Place, find_place
 from proxmox_mcp.audit.record import Mask, compose, encode, entry_text, optional, seal, unmasked
 from proxmox_mcp.errors import AuditError
 
+LOOK = 0.005  # seconds: in a burst of appends, the look at the names would cost as much as all the rest
 _NO_KEYS = Keys.none()
 _FAILED = {
     "intent": "Nothing was sent: the audit record could not be written to {}.",
@@ -132,17 +133,12 @@ class AuditLog:
             self._head_fd = -1
 
     def _untouched(self, place: Place) -> bool:
-        """Whether the files are as the last append left them.
-
-        Whether they still bear their names is looked up once a second, for it costs more than all the rest; a log that was
-        deleted or overwritten by a rename is noticed at once.
-        """
-        status = os.fstat(self._log_fd)
-        if status.st_size != place.size or status.st_nlink == 0 or pread(self._head_fd, SIZE + 1, 0) != self._head_raw:
+        """Whether the files are as the last append left them, and (looked up again after LOOK seconds) still bear their names."""
+        if os.lseek(self._log_fd, 0, os.SEEK_END) != place.size or pread(self._head_fd, SIZE + 1, 0) != self._head_raw:
             return False
         if (now := time.monotonic()) < self._look_again:
             return True
-        self._look_again = now + 1
+        self._look_again = now + LOOK
         return is_named(self._log_fd, self._log_path) and is_named(self._head_fd, self._head_path)
 
     def _find_place(self) -> Place:
