@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxmox_mcp.audit import AuditLog, Keys, verify
 from proxmox_mcp.audit.files import segments
@@ -47,6 +50,12 @@ def test_a_missing_key_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read") as caught:
         Keys.load(None, tmp_path / "nowhere")
     assert "No such file" in str(caught.value)
+
+
+@given(st.binary(min_size=1, max_size=200), st.binary(max_size=300))
+def test_the_hash_is_hmac_sha256(secret: bytes, data: bytes) -> None:
+    keys = Keys((secret,))
+    assert keys.sealing(data) == hmac.new(secret, data, "sha256").hexdigest()
 
 
 def test_the_secret_is_never_shown(tmp_path: Path) -> None:
