@@ -133,7 +133,7 @@ _NAME = (
     r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|keyring|ticket"
     r"|(?:api|access|secret|private|encryption|hmac|auth|client|shared|pre-?shared|signing|fastopen)[_-]?key)"
 )
-_QUOTED = r"""(?:(")(?:[^"\\]|\\.)*|(')[^']*|(\\")(?:[^"\\]|\\(?!"))*"""
+_QUOTED = r"""(?:(")(?:[^"\\\n]|\\.)*|(')[^'\n]*|(\\")(?:[^"\\\n]|\\(?!"))*"""
 _BARE = r"""|(?:[^\s\\,;&"'{}\[\]<>]|\\(?!n))+)"""
 
 
@@ -151,7 +151,12 @@ def _mark(match: re.Match[str]) -> str:
 
 SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
-        re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----))*(?:-----END [A-Z0-9 ]*PRIVATE KEY-----)?"),
+        # lines of key material and known headers alone: what follows a key that was cut off must not vanish with it
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"
+            r"(?:[\s\\]*(?:[A-Za-z0-9+/=]{20,}|(?:Proc-Type|DEK-Info|Comment|Version): [^\n\\\"]{0,120}))*+"
+            r"(?:(?:[ \t]*(?:\r?\n|\\[nr])+[ \t]*[A-Za-z0-9+/=]*)*(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z))?"
+        ),
         _mark,
     ),
     (re.compile(r"(PVEAPIToken(?:=|%3D|\s+)[^\s=%,;]+(?:%(?!3D)[0-9A-F]{2}[^\s=%,;]*)*(?:=|%3D))[^\s,;&\"'<>]+", re.I), _mark_rest),
@@ -166,7 +171,7 @@ SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(rf"({_NAME}[ \t]*(?:=|%3D)[ \t]*)(?!\*\*\*|PVEAPIToken\S+(?:=|%3D)\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
     (re.compile(rf"({_NAME}\\?[\"'][ \t]*:[ \t]*)(?!.?\*\*\*)" + _QUOTED + ")", re.I), _keep_name_and_quote),
     (
-        re.compile(rf"((?:^|[\"'{{]|\\n)[ \t-]*[\w.-]{{0,40}}?{_NAME}[ \t]*:[ \t]+)(?!\*\*\*)" + _QUOTED + _BARE, re.I | re.M),
+        re.compile(rf"((?:^|[\"'{{]|\\n)[ \t-]{{0,40}}[\w.-]{{0,40}}?{_NAME}[ \t]*:[ \t]+)(?!\*\*\*)" + _QUOTED + _BARE, re.I | re.M),
         _keep_name_and_quote,
     ),
     # name value, alone on its line as in storage.cfg, domains.cfg, frr.conf

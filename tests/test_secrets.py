@@ -327,3 +327,22 @@ def test_a_setting_that_stands_apart_by_blanks_is_masked(line: str) -> None:
 )
 def test_prose_stays(line: str) -> None:
     assert mask_text(line).partition(":")[0] == line.partition(":")[0]
+
+
+def test_what_follows_the_beginning_of_a_key_does_not_vanish() -> None:
+    """Whoever can write one line of a guest's notes must not hide the lines below it."""
+    shown = mask_text("description: -----BEGIN PRIVATE KEY-----\nname: web\nstatus: running\nnode: pve1, 3 cores\n")
+    assert shown == "description: ***\nname: web\nstatus: running\nnode: pve1, 3 cores\n"
+    for quote in ('"', "'", '\\"'):
+        shown = mask_text(f"description: password={quote}abc\nname: web\nstatus: running")
+        assert shown.endswith("***\nname: web\nstatus: running")
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+    cut = mask_text(
+        f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF\n\n{body}\n{body}\nstatus: running"
+    )
+    assert cut == "***\nstatus: running"
+    for whole in (
+        f"-----BEGIN PRIVATE KEY-----\n{body}\nAbC=\n-----END PRIVATE KEY-----",
+        f"-----BEGIN PRIVATE KEY-----\\n{body}\\nAbC=\\n-----END PRIVATE KEY-----",
+    ):
+        assert mask_text(f"x {whole} y") == "x *** y"
