@@ -17,20 +17,20 @@ from tests.scale.world import NOW, NodeOfPool, Size, cluster
 from tests.tools.asking import NoPerson
 
 TOOLS = {tool.name.removeprefix("proxmox_"): tool for tool in all_tools()}
-# each list tool, its arguments, and how many rows a cluster of this size has
-LISTS: dict[str, tuple[dict[str, Any], Callable[[Size, ServedCluster], int]]] = {
-    "list_nodes": ({}, lambda size, api: size.nodes),
-    "list_vms": ({}, lambda size, api: size.guests),
-    "list_snapshots": ({"vmid": 100}, lambda size, api: size.of_guest),
-    "list_tasks": ({"limit": 100}, lambda size, api: len(api.world.tasks)),
-    "list_storage": ({}, lambda size, api: _entries(api)),
-    "list_cluster_storage": ({}, lambda size, api: len(api.world.storages)),
-    "list_backups": ({}, lambda size, api: _volumes(api, "backup")),
-    "list_isos": ({}, lambda size, api: _volumes(api, "iso")),
-    "list_disks": ({}, lambda size, api: sum(1 for node in api.world.nodes for _ in _disks(api, node))),
-    "list_lvm": ({}, lambda size, api: size.nodes),
-    "list_lvm_thin": ({}, lambda size, api: size.nodes),
-    "zfs_list_snapshots": ({"limit": 10_000}, lambda size, api: size.snapshots),
+# each list tool, its arguments, the fields that make a row one of its kind, and how many rows a cluster of this size has
+LISTS: dict[str, tuple[dict[str, Any], list[str], Callable[[Size, ServedCluster], int]]] = {
+    "list_nodes": ({}, ["node"], lambda size, api: size.nodes),
+    "list_vms": ({}, ["vmid"], lambda size, api: size.guests),
+    "list_snapshots": ({"vmid": 100}, ["name"], lambda size, api: size.of_guest),
+    "list_tasks": ({"limit": 100}, ["upid"], lambda size, api: len(api.world.tasks)),
+    "list_storage": ({}, ["storage", "node"], lambda size, api: _entries(api)),
+    "list_cluster_storage": ({}, ["storage"], lambda size, api: len(api.world.storages)),
+    "list_backups": ({}, ["volid"], lambda size, api: _volumes(api, "backup")),
+    "list_isos": ({}, ["volid", "node"], lambda size, api: _volumes(api, "iso")),
+    "list_disks": ({}, ["node", "devpath"], lambda size, api: sum(1 for node in api.world.nodes for _ in _disks(api, node))),
+    "list_lvm": ({}, ["node", "vg"], lambda size, api: size.nodes),
+    "list_lvm_thin": ({}, ["node", "vg", "lv"], lambda size, api: size.nodes),
+    "zfs_list_snapshots": ({"limit": 10_000}, ["name"], lambda size, api: size.snapshots),
 }
 
 
@@ -75,7 +75,7 @@ class Lists:
         return told
 
     def rows(self, name: str) -> int:
-        return LISTS[name][1](self.size, self.api)
+        return LISTS[name][2](self.size, self.api)
 
 
 def tool(name: str) -> Tool:

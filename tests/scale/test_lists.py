@@ -6,7 +6,8 @@ Small here; with `-m slow` 32 nodes, 10,000 guests, 50,000 snapshots, 100,000 ta
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,6 @@ from tests.scale.lists import LISTS, Counted, Lists
 from tests.scale.world import FULL, SMALL, Size
 
 pytestmark = pytest.mark.anyio
-SIZES = [pytest.param(SMALL, id="small"), pytest.param(FULL, id="full", marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")
@@ -29,27 +29,60 @@ def lists(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Size], Lists]:
     return of
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", LISTS)
-async def test_every_row_once_page_by_page(name: str, size: Size, lists: Callable[[Size], Lists]) -> None:
-    here = lists(size)
-    app = here.open()
+async def pages(here: Lists, name: str, **more: Any) -> AsyncIterator[dict[str, Any]]:
+    """The pages of a list, which end."""
+    app, cursor = here.open(), None
+    try:
+        while True:
+            page = await here.page(app, name, cursor, **more)
+            yield page
+            cursor = page.get("cursor")
+            if cursor is None:
+                return
+    finally:
+        await app.close()
+
+
+async def every_row_once(here: Lists, name: str, **more: Any) -> int:
+    """The number of rows on all pages, none of which comes twice, and as many as the first page counts."""
     seen: set[str] = set()
-    shown, cursor, first = 0, None, None
-    while True:
-        page = await here.page(app, name, cursor)
-        assert page["items"] or cursor is None
+    shown, counted = 0, None
+    async for page in pages(here, name, **more):
         rows = [json.dumps(row, sort_keys=True) for row in page["items"]]
         assert not seen & set(rows)
         seen.update(rows)
         shown += len(rows)
-        first = page["count"] if cursor is None else first
-        cursor = page.get("cursor")
-        if cursor is None:
+        counted = page["count"] if counted is None else counted
+    assert shown == len(seen) == counted
+    return shown
+
+
+@pytest.mark.parametrize("name", LISTS)
+async def test_every_row_once_page_by_page(name: str, lists: Callable[[Size], Lists]) -> None:
+    assert await every_row_once(lists(SMALL), name) == lists(SMALL).rows(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(set(LISTS) - {"list_tasks"}))
+async def test_every_row_of_the_big_cluster_once_page_by_page(name: str, lists: Callable[[Size], Lists]) -> None:
+    """Only what tells rows apart is asked for, so that a page holds more of them."""
+    assert await every_row_once(lists(FULL), name, fields=LISTS[name][1]) == lists(FULL).rows(name)
+
+
+@pytest.mark.slow
+async def test_a_hundred_thousand_task_lines(lists: Callable[[Size], Lists]) -> None:
+    """Of one node all of them; of all nodes the newest thousands, in order, beside their whole number."""
+    here = lists(FULL)
+    tasks = here.api.world.tasks.values()
+    assert await every_row_once(here, "list_tasks", node="pve7") == sum(task.node == "pve7" for task in tasks)
+    newest = sorted((-task.started, task.upid) for task in tasks)
+    found: list[str] = []
+    async for page in pages(here, "list_tasks", fields=["upid"]):
+        assert page.get("count", page.get("remaining")) == len(tasks) - (0 if "count" in page else len(found))
+        found += [row["upid"] for row in page["items"]]
+        if len(found) >= 3_000:
             break
-    await app.close()
-    assert shown == len(seen) == here.rows(name)
-    assert first == shown
+    assert found == [upid for _, upid in newest[: len(found)]]
 
 
 @pytest.mark.parametrize("name", LISTS)
