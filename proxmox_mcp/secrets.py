@@ -149,13 +149,17 @@ def _mark(match: re.Match[str]) -> str:
     return MARK
 
 
+_NEXT_LINE = r"[ \t]*(?:\r?\n|\\[nr])+[ \t]*"
 SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
-        # lines of key material and known headers alone: what follows a key that was cut off must not vanish with it
+        # lines of key material (a log may put something before each), known headers and the end: what follows a key that was cut off, or
+        # a mere beginning, must not vanish with it
         re.compile(
             r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----"
-            r"(?:[\s\\]*(?:[A-Za-z0-9+/=]{20,}|(?:Proc-Type|DEK-Info|Comment|Version): [^\n\\\"]{0,120}))*+"
-            r"(?:(?:[ \t]*(?:\r?\n|\\[nr])+[ \t]*[A-Za-z0-9+/=]*)*(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z))?"
+            r"(?:(?:[\s\\]*|[ \t]*(?:\n|\\n)[^\n\\]{0,80}?[ \t])[A-Za-z0-9+/=]{20,}"
+            r"|[\s\\]*(?:Proc-Type|DEK-Info|Comment|Version): [^\n\\\"]{0,120})*+"
+            rf"(?:(?:{_NEXT_LINE}[A-Za-z0-9+/=]*)*"
+            rf"(?:(?:{_NEXT_LINE}[^\n\\]{{0,100}})?(?:{_NEXT_LINE}[^\n\\]{{0,80}}?)?-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z))?"
         ),
         _mark,
     ),

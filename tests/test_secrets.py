@@ -333,8 +333,8 @@ def test_what_follows_the_beginning_of_a_key_does_not_vanish() -> None:
     """Whoever can write one line of a guest's notes must not hide the lines below it."""
     shown = mask_text("description: -----BEGIN PRIVATE KEY-----\nname: web\nstatus: running\nnode: pve1, 3 cores\n")
     assert shown == "description: ***\nname: web\nstatus: running\nnode: pve1, 3 cores\n"
-    for quote in ('"', "'", '\\"'):
-        shown = mask_text(f"description: password={quote}abc\nname: web\nstatus: running")
+    for mark in ('"', "'", '\\"'):
+        shown = mask_text(f"description: password={mark}abc\nname: web\nstatus: running")
         assert shown.endswith("***\nname: web\nstatus: running")
     body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
     cut = mask_text(
@@ -346,3 +346,10 @@ def test_what_follows_the_beginning_of_a_key_does_not_vanish() -> None:
         f"-----BEGIN PRIVATE KEY-----\\n{body}\\nAbC=\\n-----END PRIVATE KEY-----",
     ):
         assert mask_text(f"x {whole} y") == "x *** y"
+
+
+def test_a_key_in_a_log_or_a_list_is_masked() -> None:
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+    for before in ("- ", "Dec 01 05:00:00 pve1 app[12]: ", "> "):
+        key = "\n".join(f"{before}{line}" for line in ("-----BEGIN PRIVATE KEY-----", body, body, "AbC=", "-----END PRIVATE KEY-----"))
+        assert mask_text(f"messages:\n{key}\nstate: failed") == f"messages:\n{before}***\nstate: failed"
