@@ -31,8 +31,8 @@ INTENT = {
     "approved_by": "alice",
 }
 OUTCOME = {"state": "ok", "upid": "UPID:pve1:0003B6A5:01B1A2C3:69A4B000:qmshutdown:101:root@pam!mcp:", "verdict": "OK", "seconds": 12.5}
-APPENDS = 50  # in a run
-RUNS = 41
+APPENDS = 10  # in a run: short ones, so that both sides meet the same moods of a disk
+RUNS = 301
 LINES = 1_000_000
 FEW = 10_000
 
