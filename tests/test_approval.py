@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import ElicitRequestParams, ElicitResult
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.shared.exceptions import MCPError
+from mcp.types import ClientCapabilities, ElicitationCapability, ElicitRequestParams, ElicitResult
 
+from proxmox_mcp import approval
+from proxmox_mcp.approval import SdkPeer
+from proxmox_mcp.errors import Refused
 from proxmox_mcp.mcp_instance import build
+from proxmox_mcp.plan import Plan, Risk
+from proxmox_mcp.questions import Questions
 from tests.piped import POWER, piped, records, serve_guest
 
 pytestmark = pytest.mark.anyio
@@ -114,3 +121,74 @@ async def test_an_approval_is_good_for_one_act(tmp_path: Path) -> None:
             assert result.is_error
             assert "used before or has expired" in result.content[0].text
             assert len(api.writes) == 1
+
+
+class Told:
+    """Stands for the SDK's context of one call: what it was told to report, and how it answers a form."""
+
+    def __init__(self, *, fails: Exception | None = None, version: str | None = "2025-11-25", modes: dict[str, Any] | None = None) -> None:
+        self.reported: list[tuple[float, str]] = []
+        self.asked: list[str] = []
+        self.protocol_version = version
+        self.client_capabilities = ClientCapabilities(elicitation=ElicitationCapability(**({"form": {}} if modes is None else modes)))
+        self.input_responses = None
+        self.request_state: str | None = None
+        self._fails = fails
+
+    async def report_progress(self, progress: float, *, message: str) -> None:
+        self.reported.append((progress, message))
+
+    async def elicit(self, message: str, schema: Any) -> Any:
+        self.asked.append(message)
+        if self._fails is not None:
+            raise self._fails
+        return AcceptedElicitation(data=schema(approve=True))
+
+
+def peer(told: Told) -> SdkPeer:
+    return SdkPeer(told, Questions())  # type: ignore[arg-type]
+
+
+async def test_progress_is_told_once_a_second_and_without_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    told, now = Told(), 1_000.0
+    monkeypatch.setattr(approval.time, "monotonic", lambda: now)
+    one = peer(told)
+    await one.progress(1.26, "a\x1b[2J" + "b" * 500)
+    for step in (0.5, 0.25, 0.25, 0.5, 0.5):
+        now += step
+        await one.progress(now, "more")
+    assert [progress for progress, _ in told.reported] == [1.3, 1_001.0, 1_002.0]
+    assert "\x1b" not in told.reported[0][1]
+    assert 190 < len(told.reported[0][1]) < 215
+
+
+@pytest.mark.parametrize("fails", [MCPError(-32601, "no such method"), ValueError("does not fit the form")])
+async def test_a_client_that_cannot_ask_after_all_has_not_approved(fails: Exception) -> None:
+    plan = Plan("destroy it", (), Risk.DATA_LOSS, ())
+    told = Told(fails=fails)
+    assert await peer(told).approve(plan) is False
+    assert told.asked[0].startswith("destroy it\nThis can destroy data.")
+    assert await peer(Told()).approve(plan) is True
+
+
+async def test_an_answer_without_its_question_is_refused_with_the_next_step() -> None:
+    told = Told(version="2026-07-28")
+    told.input_responses, told.request_state = {"approve": ElicitResult(action="accept", content={"approve": True})}, "0" * 32  # type: ignore[assignment]
+    with pytest.raises(Refused) as refused:
+        await peer(told).approve(Plan("destroy it", (), Risk.DATA_LOSS, ()))
+    assert refused.value.what == "Nothing was changed: this approval was used before or has expired"
+    assert refused.value.hint == "call again to ask anew"
+
+
+async def test_a_client_without_forms_is_not_asked() -> None:
+    plan = Plan("destroy it", (), Risk.DATA_LOSS, ())
+    url_only = Told(modes={"url": {}})
+    assert await peer(url_only).approve(plan) is None
+    assert url_only.asked == []
+    plain = Told(modes={})  # capabilities of the first revision: a form without saying so
+    assert await peer(plain).approve(plan) is True
+    none = Told()
+    none.client_capabilities = None  # type: ignore[assignment]
+    assert await peer(none).approve(plan) is None
+    old = Told(version=None)
+    assert await peer(old).approve(plan) is True

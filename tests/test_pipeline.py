@@ -9,7 +9,11 @@ import anyio
 import pytest
 
 from proxmox_mcp import pipeline
+from proxmox_mcp.app import Call
+from proxmox_mcp.arguments import Destroying, Reading
 from proxmox_mcp.errors import AuditError, InvalidArgument, Refused
+from proxmox_mcp.plan import Plan, Risk
+from proxmox_mcp.registry import Tool
 from tests.piped import POWER, UPID, FakePerson, piped, records, serve_guest
 from tests.served_api import Reply
 
@@ -289,18 +293,32 @@ async def test_an_odd_answer_to_a_change_is_unknown_and_never_reads_as_if_nothin
         assert "abandoned" not in outcome
 
 
-async def test_what_nobody_foresaw_after_a_change_does_not_hide_the_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_nobody_foresaw_after_a_change_does_not_hide_the_change(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*args: Any, **more: Any) -> None:
+        raise RuntimeError("nobody foresaw this")
+
+    monkeypatch.setattr("proxmox_mcp.tasks.wait", broken)
+    async with piped(tmp_path) as (api, app):
+        found = await call(app, {**STOP, "wait_seconds": 3})
+        assert found.failed
+        assert found.text.startswith("Outcome unknown: shutdown guest 101")
+        assert "nobody foresaw" not in found.text
+        assert "nobody foresaw this" in caplog.text
+        assert [r.method for r in api.writes] == ["POST"]
+        assert records(tmp_path)[1]["state"] == "unknown"
+
+
+async def test_a_client_that_cannot_be_told_how_far_it_is_ends_nothing(tmp_path: Path) -> None:
     class Deaf(FakePerson):
         async def progress(self, elapsed: float, message: str) -> None:
             raise RuntimeError("the pipe is gone")
 
-    async with piped(tmp_path, max_wait=3) as (api, app):
+    async with piped(tmp_path, max_wait=0.6) as (api, app):
         serve_guest(api, exitstatus=None)
         found = await call(app, {**STOP, "wait_seconds": 3}, Deaf())
-        assert found.failed
-        assert found.text.startswith("Outcome unknown: shutdown guest 101")
-        assert "the pipe" not in found.text
-        assert "the pipe is gone" in caplog.text
+        assert found.text.startswith("Started, still running: ")
 
 
 async def test_a_cancelled_wait_leaves_the_task_alone_and_says_so_in_the_record(tmp_path: Path) -> None:
@@ -324,3 +342,61 @@ async def test_secrets_in_parameters_are_masked_in_the_record(tmp_path: Path) ->
     step = ApiCall("POST", ("nodes", "pve1", "lxc"), {"vmid": 205, "password": "hunter22", "cipassword": "hunter22"})
     assert "hunter22" not in str(preview.record(step))
     assert "hunter22" not in preview.step_line(step)
+
+
+class Shell(Destroying):
+    command: str | None = None
+    node: str | None = None
+
+
+def shell(name: str, *, risk: Risk) -> Tool:
+    async def refuses(args: Shell, call: Call) -> Plan:
+        raise Refused("that is another machine\nwith more words", hint="name the right one")
+
+    return Tool(name, "Shell", "Runs.", "shell", risk, Shell, refuses, risk is Risk.DATA_LOSS)
+
+
+@pytest.mark.parametrize(
+    ("name", "risk", "given", "which"),
+    [
+        ("proxmox_vm_exec", Risk.DATA_LOSS, {"command": "id", "confirm": True}, "vm"),
+        ("proxmox_vm_read_file", Risk.READ, {}, "vm"),
+        ("proxmox_host_exec", Risk.DATA_LOSS, {"command": "mysql --password=geheim", "confirm": True}, "host"),
+        ("proxmox_vm_power", Risk.DATA_LOSS, {"node": "pve1"}, "api"),
+        ("proxmox_vm_power", Risk.DATA_LOSS, {"node": "pve1", "dry_run": True}, ""),
+        ("proxmox_host_exec", Risk.DATA_LOSS, {"command": "id", "dry_run": True}, ""),
+        ("proxmox_list_vms", Risk.READ, {}, ""),
+    ],
+)
+async def test_an_early_refusal_stands_in_the_log_of_what_was_meant(
+    tmp_path: Path, name: str, risk: Risk, given: dict[str, Any], which: str
+) -> None:
+    async with piped(tmp_path) as (_, app):
+        with pytest.raises(Refused):
+            await pipeline.run(shell(name, risk=risk), {**given, "reason": "look"}, app, FakePerson())
+        found = {log: records(tmp_path, log) for log in ("api", "host", "vm")}
+        assert {log for log, entries in found.items() if entries} == ({which} if which else set())
+        if which:
+            (entry,) = found[which]
+            assert entry["event"] == "refused: Nothing was changed: that is another machine"
+            assert (entry["tool"], entry["risk"], entry["reason"]) == (name, str(risk), "look")
+            assert entry["flags"] == (["confirm"] if given.get("confirm") else [])
+            assert entry["arguments"] == {**given, "reason": "look"} | (
+                {"command": "mysql --password=***"} if "geheim" in str(given) else {}
+            )
+
+
+class Looking(Reading):
+    node: str | None = None
+
+
+async def test_a_refused_look_at_a_guest_has_no_flags(tmp_path: Path) -> None:
+    async def refuses(args: Looking, call: Call) -> Plan:
+        raise InvalidArgument("alias", "not in vm_ssh_hosts.json")
+
+    async with piped(tmp_path) as (_, app):
+        tool = Tool("proxmox_vm_read_file", "Read", "Reads.", "shell", Risk.READ, Looking, refuses, False)
+        with pytest.raises(InvalidArgument):
+            await pipeline.run(tool, {"node": "pve1"}, app, FakePerson())
+        (entry,) = records(tmp_path, "vm")
+        assert (entry["flags"], entry["arguments"]) == ([], {"node": "pve1"})

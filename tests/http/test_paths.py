@@ -251,3 +251,11 @@ async def test_hostile_values_never_leave(recorded: tuple[HttpClient, Recorder],
     assert [unquote(part) for part in path.split("/")] == [str(part) for part in parts]
     assert "/" not in str(value) or (place == "volume" and ".." not in str(value).split("/"))
     assert not set("?#%\r\n\0\u200b\u202e") & set(str(value))
+
+
+@pytest.mark.parametrize("item", ["a,b", "a;b", "a b", "", "a\tb"])
+def test_an_item_of_a_list_that_would_become_two_is_named(item: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        encode({"tags": ["fine", item]})
+    assert caught.value.argument == "tags"
+    assert "is empty or contains a separator" in caught.value.what

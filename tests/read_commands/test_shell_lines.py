@@ -210,3 +210,11 @@ def test_a_line_that_names_rm_is_never_harmless_unless_it_is_text(parts: list[st
         assert not harmless(line)
     elif harmless(line):
         assert "uptime" in line or "systemctl" in line
+
+
+@pytest.mark.parametrize(
+    "line", ["uptime; rm -rf /srv;", "uptime; uptime; rm -rf /srv;", "uptime;;", ";", "uptime |", "| uptime", "uptime && ;"]
+)
+def test_what_stands_before_a_last_semicolon_counts(line: str) -> None:
+    assert not harmless(line)
+    assert harmless("uptime; uptime;")
