@@ -16,7 +16,7 @@ import anyio
 
 from proxmox_mcp import command_secrets, preview, text
 from proxmox_mcp.config import Settings, require_ssh
-from proxmox_mcp.errors import AuditError, ConfigError, InvalidArgument, Refused
+from proxmox_mcp.errors import AuditError, ConfigError, InvalidArgument, ProxmoxMcpError, Refused
 from proxmox_mcp.plan import HostCommand, HostTarget
 from proxmox_mcp.ssh_targets import SshTarget, parse_endpoint, parse_known_hosts, parse_nodes, read_vm_hosts
 
@@ -96,7 +96,13 @@ class Door:
             "vm" if where.alias is not None else "host",
             entry,
             lambda: self._pool().run(
-                place.target, argv, stdin=command.stdin, timeout=command.timeout, max_bytes=command.max_bytes, on_output=on_output
+                place.target,
+                argv,
+                stdin=command.stdin,
+                timeout=command.timeout,
+                max_bytes=command.max_bytes,
+                on_output=on_output,
+                host=None if where.alias is not None else place.name,
             ),
         )
         return outcome
@@ -134,7 +140,8 @@ class Door:
             found = _facts(result)
             return result
         except Exception as exc:
-            found = {"state": "not run", "text": text.clean(str(exc), 500)}
+            # only our own errors say that nothing was run
+            found = {"state": "not run" if isinstance(exc, ProxmoxMcpError) else "unknown", "text": text.clean(str(exc), 500)}
             raise
         finally:
             # a cancelled call gets no answer: the record is where the truth goes

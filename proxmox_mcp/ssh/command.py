@@ -17,6 +17,8 @@ ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C.UTF-8", "PAGER": "cat", "TERM": "dumb"
 
 # Linux takes 128 KiB in one argument, and the login shell gets the whole line as one.
 LINE_LIMIT = 120_000
+# What stands behind the marker when the machine is not the one that was meant.
+ELSEWHERE = "elsewhere"
 # A command whose client has vanished ends by itself this long after its timeout.
 BACKSTOP = 10
 
@@ -67,8 +69,11 @@ def prepare(
     sudo: bool = False,
     stdin: bytes | None = None,
     extra_env: Mapping[str, str] | None = None,
+    host: str | None = None,
 ) -> Command:
     """Check argv and write the line. Raises InvalidArgument.
+
+    `host`: the first label of the name that the machine must have; on another one the marker says ELSEWHERE and nothing runs.
 
     On the far side: /bin/sh, a clean environment (HOME, USER, LOGNAME, SHELL and ENVIRONMENT), stdin from /dev/null unless given, and
     `timeout` as a last limit where GNU's is installed and the command does not run through sudo.
@@ -82,8 +87,15 @@ def prepare(
     token, proof = secrets.token_hex(8), secrets.token_hex(8)
     fixed = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
     limit = "" if sudo else f'timeout --version >/dev/null 2>&1 && set -- timeout -k 5 {math.ceil(timeout) + BACKSTOP} "$@"\n'
+    right = (
+        ""
+        if host is None
+        else f"h=$(uname -n); h=${{h%%.*}}\n"
+        f'[ "$h" = {shlex.quote(_word(host, "host"))} ] || {{ printf \'%s%s {ELSEWHERE} %s\\n\' "$0" {proof} "$h"; exit 1; }}\n'
+    )
     script = (
         f"PATH={PATH}; export PATH\n"
+        f"{right}"
         "l=; read -r l </proc/$$/stat\n"
         "set -- ${l##*\\)}\n"
         # the marker ends whatever the account's profile printed; it is never whole in the line itself, which a shell may echo

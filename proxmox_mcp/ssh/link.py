@@ -10,7 +10,7 @@ import anyio
 import asyncssh
 
 from proxmox_mcp.errors import ProxmoxMcpError, SshError
-from proxmox_mcp.ssh.command import ending, prepare
+from proxmox_mcp.ssh.command import ELSEWHERE, ending, prepare
 from proxmox_mcp.ssh.outcome import Outcome, without_locale_noise
 from proxmox_mcp.ssh.session import Session, open_session
 from proxmox_mcp.ssh_targets import SshTarget
@@ -117,6 +117,12 @@ class Link:
 
     def outcome(self, session: Session, why: str, duration: float, *, may_run_on: bool) -> Outcome:
         """What is known of a command that is not watched any more; `why` as from _watch. SshError when it was never started."""
+        if session.out.started is not None and session.out.started[:1] == (ELSEWHERE,):
+            raise SshError(
+                f"{self.target.name} is another machine meanwhile: it calls itself {' '.join(session.out.started[1:])} now. "
+                "The command was not run.",
+                hint="An address that moves between machines (a virtual one) is no way to one of them.",
+            )
         stdout, omitted, broken_out = session.out.text()
         stderr, omitted_stderr, broken_err = session.err.text()
         if session.out.started is None and session.err.started is None:

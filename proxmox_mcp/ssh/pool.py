@@ -50,13 +50,15 @@ class SshPool:
         max_bytes: int = 200_000,
         on_output: Callable[[str], Awaitable[None]] | None = None,
         extra_env: Mapping[str, str] | None = None,
+        host: str | None = None,
     ) -> Outcome:
         """Run one command to its end and say how it ended.
 
         Words of argv reach the program exactly; a word with line breaks must be a ShellText. stdin: bytes, then end of file (without:
         /dev/null). timeout: seconds from its start; the time for the connection is the target's. max_bytes: kept of stdout and of stderr
         each, half of it from the end. on_output gets stdout and stderr as text while they come. The environment is fixed (PATH with
-        sbin, LC_ALL=C.UTF-8, no pager) plus extra_env.
+        sbin, LC_ALL=C.UTF-8, no pager) plus extra_env. host: what `hostname` said; where the machine is called otherwise (a connection was
+        replaced, and the address leads to another machine now), nothing is run.
 
         When the time is up, when it prints more than the pool reads, and when this call is cancelled, the command is ended on the far
         side. What it leaves in the background lives on, and does not hold the answer back. A connection that dies in between gives
@@ -64,7 +66,7 @@ class SshPool:
 
         Raises InvalidArgument, ConfigError, SshUnreachable, SshAuthFailed, HostKeyUnknown, HostKeyChanged, SshError; nothing was run then.
         """
-        outcome, _ = await self._run(target, argv, stdin, timeout, max_bytes, on_output, extra_env)
+        outcome, _ = await self._run(target, argv, stdin, timeout, max_bytes, on_output, extra_env, host)
         return outcome
 
     async def hostname(self, target: SshTarget) -> str:
@@ -72,7 +74,7 @@ class SshPool:
         link = await self._link(target)
         async with link.naming:
             if not link.hostname:
-                outcome, asked = await self._run(replace(target, sudo=False), ["uname", "-n"], None, 20, 1000, None, None)
+                outcome, asked = await self._run(replace(target, sudo=False), ["uname", "-n"], None, 20, 1000, None, None, None)
                 label = outcome.stdout.strip().partition(".")[0]
                 if not outcome.ok or not _HOST_LABEL.fullmatch(label):
                     raise SshError(
@@ -111,8 +113,9 @@ class SshPool:
         max_bytes: int,
         on_output: Callable[[str], Awaitable[None]] | None,
         extra_env: Mapping[str, str] | None,
+        host: str | None,
     ) -> tuple[Outcome, Link]:
-        command = prepare(argv, timeout=timeout, sudo=target.sudo, stdin=stdin, extra_env=extra_env)
+        command = prepare(argv, timeout=timeout, sudo=target.sudo, stdin=stdin, extra_env=extra_env, host=host)
         from proxmox_mcp.ssh.link import NotRun
         from proxmox_mcp.ssh.session import Session
 

@@ -231,3 +231,16 @@ async def test_commands_run_side_by_side(sshd: Sshd, pool: SshPool) -> None:
     argv: Sequence[str] = ["sleep", "0.5"]
     await asyncio.gather(*(pool.run(sshd.target(), argv) for _ in range(8)))
     assert time.monotonic() - began < 2
+
+
+async def test_a_command_for_one_machine_does_not_run_on_another(sshd: Sshd, pool: SshPool, tmp_path: Path) -> None:
+    """An address may lead to another machine after a connection has died, and both may be known hosts."""
+    here = platform.node().partition(".")[0]
+    assert (await pool.run(sshd.target(), ["echo", "x"], host=here)).stdout == "x\n"
+    for sudo_free in (["touch", str(tmp_path / "made")], ["sh", "-c", f"touch {tmp_path}/made"]):
+        with pytest.raises(SshError, match=f"it calls itself {here} now. The command was not run"):
+            await pool.run(sshd.target(), sudo_free, host="pve-other")
+        with pytest.raises(SshError, match="was not run"):
+            await pool.run(sshd.target(), sudo_free, host="$(uname -n)")
+    assert not (tmp_path / "made").exists()
+    assert (await pool.run(sshd.target(), ["cat"], stdin=b"y", host=here)).stdout == "y"

@@ -416,3 +416,20 @@ async def test_an_early_refusal_records_the_line_without_its_password(tmp_path: 
             await here.run("host_exec", node="pve9", command="echo root:geheim | chpasswd", confirm=True)
         (record,) = [record for record in records(tmp_path, "host") if "arguments" in record]
         assert record["arguments"]["command"] == "echo *** | chpasswd"
+
+
+async def test_a_machine_that_took_the_address_meanwhile_gets_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name was asked over a connection that has died since; the next one leads elsewhere (a virtual address that moved)."""
+    async with shells(tmp_path, monkeypatch) as here:
+        await here.run("host_read_exec", command="uptime")
+        (link,) = here.app.ssh._links.values()
+        link.hostname = "pve7"
+        for tool, command in (("host_exec", f"touch {tmp_path}/made"), ("host_read_exec", "uptime")):
+            flags = {"confirm": True, "i_understand_data_loss": True} if tool == "host_exec" else {}
+            try:
+                text = (await here.run(tool, command=command, **flags)).text
+            except ProxmoxMcpError as refused:
+                text = str(refused)
+            assert f"it calls itself {HERE} now. The command was not run" in text
+        assert not (tmp_path / "made").exists()
+        assert records(tmp_path, "host")[-1]["state"] == "not run"
