@@ -24,6 +24,7 @@ async def carry_out(call: Call, plan: Plan, wait_seconds: float, progress: Progr
     """Runs the steps in order. Raises AuditError, with nothing sent, when the intent cannot be recorded."""
     started = time.monotonic()
     intent = await _intent(call, plan)
+    progress = _harmless(progress)
     results: list[StepResult] = []
     try:
         await _steps(call, plan, wait_seconds, progress, results)
@@ -36,6 +37,18 @@ async def carry_out(call: Call, plan: Plan, wait_seconds: float, progress: Progr
     unrecorded = await _outcome(call, plan, intent, results, started)
     answer = await _conclude(plan, results)
     return replace(answer, notes=(*answer.notes, *unrecorded, *call.remarks))
+
+
+def _harmless(progress: Progress) -> Progress:
+    """A client that cannot be told how far it is must not end what is under way."""
+
+    async def told(elapsed: float, message: str) -> None:
+        try:
+            await progress(elapsed, message)
+        except Exception as exc:
+            _words(exc)
+
+    return told
 
 
 async def _steps(call: Call, plan: Plan, wait_seconds: float, progress: Progress, results: list[StepResult]) -> None:
@@ -62,6 +75,8 @@ async def _step(call: Call, step: Step, deadline: float, progress: Progress, res
     except ProxmoxMcpError as exc:
         hint = await _more_about(call, step, exc)
         return StepResult(step, "failed", "\n".join(filter(None, (str(exc), hint))))
+    except Exception as exc:
+        return StepResult(step, "unknown", f"it may have been carried out: {_words(exc)}")
     try:
         return await _awaited(call, step, data, deadline, progress, results)
     except Exception as exc:  # it was sent: whatever goes wrong from here on, this must not read as if it had not been
