@@ -54,8 +54,10 @@ def unfinished(directory: Path, *, now: float | None = None) -> list[Unfinished]
             if record.get("kind") != "intent" or not isinstance(entry, Mapping) or entry.get("risk") == "read":
                 continue
             seq, at = record.get("seq"), str(record.get("time"))
+            if not isinstance(seq, int):
+                continue
             if seq not in ended and f"{record.get('log')}-{seq}" not in ended and at >= since and not _runs(record.get("writer"), at):
-                found.append(Unfinished(which, seq if isinstance(seq, int) else 0, f"{at[:19]}Z", _tool(entry), _what(entry)))
+                found.append(Unfinished(which, seq, f"{at[:19]}Z", _tool(entry), _what(entry)))
     return sorted(found, key=lambda one: one.time)
 
 
