@@ -28,7 +28,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=home,
-            env={"PATH": os.defpath, "HOME": str(home), "XDG_STATE_HOME": str(home), "PYTHONPATH": str(ROOT), **_measuring(), **env},
+            env={"PATH": os.defpath, "HOME": str(home), "XDG_STATE_HOME": str(home), "PYTHONPATH": str(ROOT), **measuring(), **env},
         )
         self.stderr: list[str] = []
         self.junk: list[bytes] = []
@@ -115,7 +115,7 @@ class Server:
             self.stderr.append(line.decode(errors="replace"))
 
 
-def _measuring() -> dict[str, str]:
+def measuring() -> dict[str, str]:
     """What coverage hands down to processes, where it measures."""
     return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
 

@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from proxmox_mcp import __version__, clients, registry
+from tests.stdio import measuring
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAVY = ("mcp", "httpx", "asyncssh", "fakepve", "aiohttp")
@@ -20,7 +21,7 @@ HEAVY = ("mcp", "httpx", "asyncssh", "fakepve", "aiohttp")
 def run(
     *args: str, cwd: Path, env: dict[str, str] | None = None, entry: tuple[str, ...] = ("-m", "proxmox_mcp")
 ) -> subprocess.CompletedProcess[str]:
-    clean = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": str(ROOT), **(env or {})}
+    clean = {"PATH": os.defpath, "HOME": str(cwd), "PYTHONPATH": str(ROOT), **measuring(), **(env or {})}
     return subprocess.run([sys.executable, *entry, *args], capture_output=True, text=True, cwd=cwd, env=clean, timeout=60)
 
 
@@ -94,7 +95,7 @@ def test_what_is_asked_wrong_ends_with_2_and_the_valid_choices(tmp_path: Path, a
 @pytest.mark.anyio
 async def test_flags_choose_tools_and_win_over_the_environment(tmp_path: Path) -> None:
     args = ["-m", "proxmox_mcp", "--read-only", "--toolsets", "storage", "--exclude-tools", "proxmox_list_isos"]
-    env = {"PROXMOX_TOOLSETS": "zfs", "PYTHONPATH": str(ROOT)}
+    env = {"PROXMOX_TOOLSETS": "zfs", "PYTHONPATH": str(ROOT), **measuring()}
     async with Client(StdioServerParameters(command=sys.executable, args=args, env=env, cwd=tmp_path)) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
     wanted = {tool.name for tool in registry.all_tools() if tool.group == "storage" and (tool.read_only or tool.reads)}

@@ -24,6 +24,7 @@ from proxmox_mcp.errors import ApiError, ConfigError, NodeUnreachable, TokenNotA
 from proxmox_mcp.http_client import HttpClient
 from proxmox_mcp.registry import all_tools
 from tests.piped import FakePerson
+from tests.stdio import measuring
 
 pytestmark = pytest.mark.anyio
 ONLINE = [node.name for node in world.NODES if node.online]
@@ -371,7 +372,7 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
 
 def test_try_shows_what_readme_shows(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parent.parent
-    env = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": str(root)}
+    env = {"PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": str(root), **measuring()}
     command = [sys.executable, "-m", "proxmox_mcp", "try"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env, timeout=60)
     shown = done.stdout

@@ -21,6 +21,7 @@ from proxmox_mcp.config import Member, Settings
 from proxmox_mcp.privileges import AUDITOR, NEEDS
 from tests import served_api
 from tests.served_api import Reply, ServedApi
+from tests.stdio import measuring
 
 pytestmark = pytest.mark.anyio
 ROOT = Path(__file__).resolve().parent.parent
@@ -189,7 +190,7 @@ async def test_a_token_without_any_right(api: ServedApi) -> None:
 
 
 def doctor_process(tmp_path: Path, **env: Any) -> subprocess.CompletedProcess[str]:
-    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), **env}
+    clean = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT), **measuring(), **env}
     command = [sys.executable, "-m", "proxmox_mcp", "doctor"]
     return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=clean, timeout=60)
 
