@@ -152,10 +152,10 @@ class Soak:
         while not (told := [line for line in self.server.stderr[before:] if line.startswith("watched: ")]):
             assert time.monotonic() < deadline, "the server does not answer a signal"
             time.sleep(0.02)
-        tasks, objects = map(int, told[-1].split()[1:])
+        tasks, objects, used = map(int, told[-1].split()[1:])
         status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-        memory = int(status["VmRSS"].split()[0]) / 1024
-        found = Sample(minute, memory, len(os.listdir(f"/proc/{pid}/fd")), tasks, int(status["Threads"]), objects)
+        resident = int(status["VmRSS"].split()[0]) / 1024
+        found = Sample(minute, used / (1 << 20), resident, len(os.listdir(f"/proc/{pid}/fd")), tasks, int(status["Threads"]), objects)
         self.samples.append(found)
         print(found, dict(self.results), flush=True)
 
@@ -241,7 +241,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="soak-") as name, running(asked.seed, TIMEOUT * 2) as (cluster, reach):
         home = Path(name)
         with shell(home) as (sshd, reach_ssh):
-            env = {**reach, **reach_ssh, "PROXMOX_AUDIT_DIR": str(home / "audit"), "PROXMOX_TIMEOUT": str(TIMEOUT), "PROXMOX_MAX_WAIT": "5"}
+            env = {
+                **reach,
+                **reach_ssh,
+                "PROXMOX_AUDIT_DIR": str(home / "audit"),
+                "PROXMOX_TIMEOUT": str(TIMEOUT),
+                "PROXMOX_MAX_WAIT": "5",
+                "PYTHONMALLOC": "malloc",
+            }
             with serving(home, env, module="tests.soak.watched") as server:
                 soak = Soak(server, cluster, sshd, random.Random(asked.seed))
                 soak.run(asked.minutes)

@@ -17,10 +17,14 @@ WARM = 2.0  # minutes until every pool is full and every module loaded
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The idle server at one moment: resident memory in MiB, open handles, asyncio tasks, threads, Python objects after a collection."""
+    """The idle server at one moment: bytes in use and resident memory in MiB, open handles, asyncio tasks, threads, Python objects.
+
+    After a collection, and with the free pages given back.
+    """
 
     minute: float
-    memory: float
+    in_use: float
+    resident: float
     handles: int
     tasks: int
     threads: int
@@ -34,8 +38,10 @@ class Sample:
             return []
         first, last = warm[0], warm[-1]
         found = []
-        if last.memory > first.memory * 1.1 + 4:
-            found.append(f"memory grew from {first.memory:.1f} to {last.memory:.1f} MiB")
+        for name, share, more in (("in_use", 1.03, 1), ("resident", 1.1, 4)):
+            before, after = getattr(first, name), getattr(last, name)
+            if after > before * share + more:
+                found.append(f"memory {name} grew from {before:.1f} to {after:.1f} MiB")
         for name, slack in (("handles", 4), ("tasks", 4), ("threads", 8), ("objects", first.objects // 20)):
             before, after = getattr(first, name), getattr(last, name)
             if after > before + slack:
@@ -56,7 +62,7 @@ def table(
     """The run as Markdown."""
     outcomes = [f"{name} {count:,}" for name, count in results.most_common() if name not in ("calls", "lost", "other requests")]
     first, last = next((s for s in samples if s.minute >= WARM), samples[0]), samples[-1]
-    named = ("minute", "memory", "handles", "tasks", "threads", "objects")
+    named = ("minute", "in_use", "resident", "handles", "tasks", "threads", "objects")
     rows = [
         ("length", f"{minutes:g} minutes"),
         ("calls", f"{results['calls']:,}, and {results['other requests']:,} other requests"),
@@ -66,10 +72,13 @@ def table(
         ("faults", f"{sum(faults.values()):,}: " + ", ".join(f"{name} {count:,}" for name, count in sorted(faults.items()))),
         ("audit logs", "<br>".join(verdicts)),
         *(
-            (f"idle server at minute {sample.minute:.0f}", ", ".join(f"{name} {getattr(sample, name):,.6g}" for name in named[1:]))
+            (
+                f"idle server at minute {sample.minute:.0f}",
+                ", ".join(f"{name.replace('_', ' ')} {getattr(sample, name):,.6g}" for name in named[1:]),
+            )
             for sample in (first, last)
         ),
-        ("most memory when idle", f"{max(sample.memory for sample in samples):.1f} MiB"),
+        ("most memory when idle", f"{max(sample.resident for sample in samples):.1f} MiB resident"),
     ]
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=True).stdout.strip()
     where = f"Python {platform.python_version()}, {platform.system()}, {platform.machine()}"

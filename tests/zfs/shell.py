@@ -52,9 +52,18 @@ class ModelPool:
         return self.name
 
     async def run(
-        self, target: SshTarget, argv: Sequence[str], *, stdin: bytes | None, timeout: float, max_bytes: int, on_output: Any
+        self,
+        target: SshTarget,
+        argv: Sequence[str],
+        *,
+        stdin: bytes | None,
+        timeout: float,
+        max_bytes: int,
+        on_output: Any,
+        host: str | None,
     ) -> Outcome:
-        prepare(argv, timeout=timeout, stdin=stdin)
+        assert host == self.name, "a node's command names its machine"
+        prepare(argv, timeout=timeout, stdin=stdin, host=host)
         self.ran.append(list(argv))
         self.sent.append(stdin)
         answer = self.instead(argv)
