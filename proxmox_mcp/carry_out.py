@@ -27,11 +27,11 @@ async def carry_out(call: Call, plan: Plan, wait_seconds: float, progress: Progr
     progress = _harmless(progress)
     results: list[StepResult] = []
     try:
+        await anyio.lowlevel.checkpoint()  # cancelled while the intent was written: nothing is sent
         await _steps(call, plan, wait_seconds, progress, results)
     except BaseException as exc:
         # a cancelled call gets no answer: the record is where the truth goes
-        with anyio.CancelScope(shield=True):
-            await _outcome(call, plan, intent, _filled(plan, results), started, abandoned=type(exc).__name__)
+        await _outcome(call, plan, intent, _filled(plan, results), started, abandoned=type(exc).__name__)
         raise
     results = _filled(plan, results)
     unrecorded = await _outcome(call, plan, intent, results, started)
@@ -156,6 +156,8 @@ async def _intent(call: Call, plan: Plan) -> str | None:
     calls = [step for step in plan.steps if isinstance(step, ApiCall)]
     if not calls:
         return None
+    from proxmox_mcp.audit import aside
+
     with secrets.none_passed():
         entry = {
             **call.stamp.entry(),
@@ -163,7 +165,7 @@ async def _intent(call: Call, plan: Plan) -> str | None:
             "targets": list(plan.targets),
             "steps": [preview.record(step) for step in calls],
         }
-        return await anyio.to_thread.run_sync(lambda: call.app.log("api").intent(entry))
+        return await aside(lambda: call.app.log("api").intent(entry))
 
 
 async def _outcome(
@@ -171,6 +173,8 @@ async def _outcome(
 ) -> tuple[str, ...]:
     if intent is None:
         return ()
+    from proxmox_mcp.audit import aside
+
     steps = [
         {"state": result.state, "upid": result.upid, "text": text.clean(result.text, 500)}
         for result in results
@@ -180,7 +184,7 @@ async def _outcome(
     if abandoned:
         entry["abandoned"] = f"{abandoned}: waiting ended in step {sum(r.state != 'not tried' for r in results)} of {len(plan.steps)}"
     try:
-        await anyio.to_thread.run_sync(lambda: call.app.log("api").outcome(intent, entry))
+        await aside(lambda: call.app.log("api").outcome(intent, entry))
     except AuditError as exc:
         return (f"the outcome could not be recorded in the audit log: {exc.what}",)
     return ()

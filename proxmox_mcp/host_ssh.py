@@ -7,14 +7,14 @@ holds it; a guest's on its entry of vm_ssh_hosts.json.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from proxmox_mcp import command_secrets, preview, text
+from proxmox_mcp import preview, text
 from proxmox_mcp.config import Settings, require_ssh
 from proxmox_mcp.errors import AuditError, ConfigError, InvalidArgument, ProxmoxMcpError, Refused
 from proxmox_mcp.plan import HostCommand, HostTarget
@@ -88,7 +88,7 @@ class Door:
         entry = {
             "target": shown,
             "address": place.target.address,
-            "argv": recorded(argv),
+            "argv": preview.words(argv),
             **(_of_input(command.stdin) if command.stdin else {}),
             "timeout": command.timeout,
         }
@@ -132,10 +132,14 @@ class Door:
         return said
 
     async def _recorded(self, which: Which, entry: Mapping[str, Any], act: Callable[[], Awaitable[Any]]) -> Any:
+        from proxmox_mcp.audit import aside
+
         log = self._log(which)
-        intent = await anyio.to_thread.run_sync(lambda: log.intent({**self._stamp, **entry}))
-        found: Mapping[str, Any] = {"state": "unknown", "text": "cancelled while it ran; the remote command was ended"}
+        intent = await aside(lambda: log.intent({**self._stamp, **entry}))
+        found: Mapping[str, Any] = {"state": "not run", "text": "cancelled before it ran"}
         try:
+            await anyio.lowlevel.checkpoint()
+            found = {"state": "unknown", "text": "cancelled while it ran; the remote command was ended"}
             result = await act()
             found = _facts(result)
             return result
@@ -145,11 +149,10 @@ class Door:
             raise
         finally:
             # a cancelled call gets no answer: the record is where the truth goes
-            with anyio.CancelScope(shield=True):
-                try:
-                    await anyio.to_thread.run_sync(lambda: log.outcome(intent, found))
-                except AuditError as exc:
-                    self._remark(f"the outcome could not be recorded in the audit log: {exc.what}")
+            try:
+                await aside(lambda: log.outcome(intent, found))
+            except AuditError as exc:
+                self._remark(f"the outcome could not be recorded in the audit log: {exc.what}")
 
 
 def _of_input(data: bytes) -> Mapping[str, Any]:
@@ -173,13 +176,6 @@ def _facts(result: Any) -> Mapping[str, Any]:
         "stdout_bytes": result.stdout_bytes,
         "stdout_sha256": result.stdout_sha256,
     }
-
-
-def recorded(argv: Sequence[str]) -> list[str]:
-    """A command as the audit log keeps it: whole, secrets masked, our own constant scripts by their digest."""
-    from proxmox_mcp.ssh import OwnScript
-
-    return command_secrets.mask_argv([word.mark if isinstance(word, OwnScript) else word for word in argv])
 
 
 def default_target(settings: Settings) -> SshTarget:

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-import anyio
-
 from proxmox_mcp import gates, limits, preview, privileges, secrets
 from proxmox_mcp.app import App, Call, Stamp
 from proxmox_mcp.arguments import Arguments, Changing, parse
@@ -191,8 +189,10 @@ async def _note_early(tool: Tool, args: Arguments, call: Call, refusal: Refused 
 
 
 async def _write(app: App, which: Which, entry: Mapping[str, Any], refusal: ProxmoxMcpError | None) -> None:
+    from proxmox_mcp.audit import aside
+
     try:
-        await anyio.to_thread.run_sync(lambda: app.log(which).note(entry))
+        await aside(lambda: app.log(which).note(entry))
     except AuditError as exc:
         if refusal is None:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -25,7 +25,7 @@ def step_line(step: Step, longest: int = LONGEST, *, whole: bool = False) -> str
         params = " ".join(f"{name}={_value(value)}" for name, value in secrets.mask_params(given(step.params)).items())
         line = f"{step.method} /{path} {params}".rstrip()
     else:
-        line = f"on {where(step.target)}: {shlex.join(step.argv if whole else command_secrets.mask_argv(step.argv))}"
+        line = f"on {where(step.target)}: {shlex.join(_marked(step.argv) if whole else words(step.argv))}"
         if step.stdin is not None:
             line += f" < {len(step.stdin)} bytes"
         if whole:
@@ -36,6 +36,17 @@ def step_line(step: Step, longest: int = LONGEST, *, whole: bool = False) -> str
 def one_line(words: str, longest: int) -> str:
     """Masked, and on one line that shows all of it: to a shell a line break is not a blank, and an invisible character is one."""
     return text.cut(text.visible(secrets.mask_text(words)), longest)
+
+
+def words(argv: Sequence[str]) -> list[str]:
+    """A command as previews and records show it: whole, secrets masked, our own constant scripts by their digest."""
+    return command_secrets.mask_argv(_marked(argv))
+
+
+def _marked(argv: Sequence[str]) -> list[str]:
+    from proxmox_mcp.ssh import OwnScript
+
+    return [word.mark if isinstance(word, OwnScript) else word for word in argv]
 
 
 def given(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +103,7 @@ def record(step: Step) -> dict[str, Any]:
     if isinstance(step, ApiCall):
         path = "/" + "/".join(str(part) for part in step.path)
         return {"method": step.method, "path": path, "params": secrets.mask_params(given(step.params))}
-    return {"target": where(step.target), "argv": command_secrets.mask_argv(step.argv)}
+    return {"target": where(step.target), "argv": words(step.argv)}
 
 
 def _value(value: Any) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from proxmox_mcp import pipeline
+from proxmox_mcp import carry_out, pipeline
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Destroying, Reading
+from proxmox_mcp.audit import AuditLog
 from proxmox_mcp.errors import AuditError, InvalidArgument, Refused
 from proxmox_mcp.plan import Plan, Risk
 from proxmox_mcp.registry import Tool
@@ -333,6 +335,45 @@ async def test_a_cancelled_wait_leaves_the_task_alone_and_says_so_in_the_record(
         assert "waiting was abandoned" in outcome["steps"][0]["text"]
         assert outcome["abandoned"].endswith("step 1 of 1")
         assert [r.method for r in api.writes] == ["POST"]
+
+
+async def test_a_call_cancelled_while_its_intent_is_written_sends_nothing_and_has_its_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = AuditLog.intent
+
+    def cancelled_meanwhile(log: AuditLog, entry: Mapping[str, Any]) -> str:
+        anyio.from_thread.run_sync(scope.cancel)
+        return write(log, entry)
+
+    monkeypatch.setattr(AuditLog, "intent", cancelled_meanwhile)
+    async with piped(tmp_path) as (api, app):
+        serve_guest(api)
+        with anyio.CancelScope() as scope:
+            await call(app, STOP)
+        assert scope.cancelled_caught
+        intent, outcome = records(tmp_path)
+        assert (intent["steps"][0]["method"], outcome["state"]) == ("POST", "not tried")
+        assert outcome["abandoned"] == "CancelledError: waiting ended in step 0 of 1"
+        assert api.writes == []
+
+
+async def test_a_call_cancelled_when_all_is_done_has_its_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill = carry_out._filled
+
+    def cancelled_meanwhile(*args: Any) -> Any:
+        scope.cancel()
+        return fill(*args)
+
+    monkeypatch.setattr(carry_out, "_filled", cancelled_meanwhile)
+    async with piped(tmp_path) as (api, app):
+        serve_guest(api)
+        with anyio.CancelScope() as scope:
+            await call(app, STOP)
+        _, outcome = records(tmp_path)
+        assert outcome["state"] == "ok"
+        assert "abandoned" not in outcome
+        assert len(api.writes) == 1
 
 
 async def test_secrets_in_parameters_are_masked_in_the_record(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,14 @@ from typing import Any
 import anyio
 import pytest
 
-from proxmox_mcp import host_ssh, pipeline
+from proxmox_mcp import host_ssh, pipeline, preview
 from proxmox_mcp.app import App
+from proxmox_mcp.audit import AuditLog
 from proxmox_mcp.errors import AuditError, ConfigError, HostKeyUnknown, InvalidArgument, ProxmoxMcpError, Refused
 from proxmox_mcp.read_commands.far_side import SCRIPT
 from proxmox_mcp.registry import all_tools
+from proxmox_mcp.ssh import OwnScript
+from proxmox_mcp.tools.containers import SERVICE
 from tests.piped import FakePerson, records
 from tests.served_api import ServedApi, settings
 from tests.sshd import Sshd, needs_sshd, start_sshd
@@ -277,6 +280,42 @@ async def test_services_read_without_confirm_and_change_with_it(tmp_path: Path, 
         for service in ("-x", "a b", "a;b", "$(id)", ""):
             with pytest.raises(InvalidArgument, match="service"):
                 await here.run("ct_service_action", vmid=205, service=service, action="status")
+
+
+async def test_a_command_cancelled_while_its_intent_is_written_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = AuditLog.intent
+
+    def cancelled_meanwhile(log: AuditLog, entry: Mapping[str, Any]) -> str:
+        if "touch" in str(entry["argv"]):
+            anyio.from_thread.run_sync(scope.cancel)
+        return write(log, entry)
+
+    monkeypatch.setattr(AuditLog, "intent", cancelled_meanwhile)
+    async with shells(tmp_path, monkeypatch) as here:
+        with anyio.CancelScope() as scope:
+            await here.run("host_exec", command=f"touch {tmp_path}/made", confirm=True, i_understand_data_loss=True)
+        assert scope.cancelled_caught
+        assert records(tmp_path, "host")[-1] == {"state": "not run", "text": "cancelled before it ran"}
+        assert not (tmp_path / "made").exists()
+
+
+async def test_our_own_script_is_shown_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a person approves stays readable: of a constant script, the arguments are the news."""
+    asked: list[str] = []
+
+    class Person(FakePerson):
+        async def approve(self, plan: Any) -> bool:
+            asked.append(preview.question(plan))
+            return False
+
+    async with shells(tmp_path, monkeypatch, approval="all") as here:
+        restart = {"vmid": 205, "service": "nginx", "action": "restart"}
+        line = f"on container 205 of node {HERE}: sh -c '{OwnScript(SERVICE).mark}' service restart nginx"
+        assert line in (await here.run("ct_service_action", dry_run=True, **restart)).text
+        with pytest.raises(Refused):
+            await here.run("ct_service_action", person=Person(), confirm=True, **restart)
+        assert line in asked[0]
+        assert here.commands() == []
 
 
 async def test_logs_of_a_file_with_a_fixed_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
