@@ -126,7 +126,7 @@ async def _command(call: Call, step: HostCommand, progress: Progress) -> StepRes
 
 def _message(stderr: str) -> str:
     """What a program says of its failure, without the help that many print behind it."""
-    return re.split(r"^usage:", stderr, maxsplit=1, flags=re.MULTILINE | re.IGNORECASE)[0].strip() or stderr
+    return re.split(r"(?im)^usage:", stderr)[0].strip() or stderr
 
 
 async def _more_about(call: Call, step: Step, exc: ProxmoxMcpError) -> str:

@@ -178,11 +178,10 @@ async def _note_early(tool: Tool, args: Arguments, call: Call, refusal: Refused 
     which: Which = "vm" if tool.name in privileges.SSH_GUEST else "host" if tool.name in privileges.SSH_NODE else "api"
     if getattr(args, "dry_run", False) or (tool.read_only and which == "api"):
         return
-    flags = gates.given_flags(args) if isinstance(args, Changing) else ()
     given = args.model_dump(exclude_unset=True)
     entry = {
         "event": f"refused: {secrets.mask_text(refusal.what.partition(chr(10))[0])}",
-        **replace(call.stamp, risk=str(tool.risk), flags=flags).entry(),
+        **replace(call.stamp, risk=str(tool.risk), flags=gates.given_flags(args)).entry(),
         "arguments": secrets.mask_params(given) | ({"command": mask_line(given["command"])} if "command" in given else {}),
     }
     await _write(call.app, which, entry, refusal)

@@ -16,7 +16,8 @@ from proxmox_mcp.config import Settings
 from proxmox_mcp.errors import ApiError, SshUnreachable
 from proxmox_mcp.plan import Answer, ApiCall, HostCommand, HostTarget, Kind, Plan, Risk, StepResult, Wait
 from proxmox_mcp.ssh import Outcome
-from tests.piped import records
+from tests.piped import UPID, FakePerson, piped, records
+from tests.served_api import Reply
 
 pytestmark = pytest.mark.anyio
 NODE = HostTarget(node="pve1")
@@ -124,7 +125,39 @@ async def test_another_status_may_mean_success_and_the_words_of_a_failure_are_cu
     answer, _ = await carried(tmp_path, plan(command(ok=(0, 3))), Node(replace(WENT_WELL, exit_status=3)))
     assert (answer.title, answer.record, answer.failed) == ("Done: do it", {}, False)
     answer, _ = await carried(tmp_path, plan(command()), Node(replace(WENT_WELL, exit_status=1, stderr="x" * 9_000)))
-    assert 1_900 < len((answer.record or {})["result"]) < 2_200
+    assert "[... 7000 characters left out ...]" in (answer.record or {})["result"]
+
+
+@pytest.mark.parametrize(
+    ("call", "reason", "active", "words"),
+    [
+        (
+            ApiCall("PUT", ("nodes", "pve1", "qemu", 101, "config"), {"cores": 2}, wait=Wait.NOTHING),
+            "can't lock file '/var/lock/qemu-server/lock-101.conf' - got timeout",
+            [{"type": "vzdump", "upid": UPID, "status": "RUNNING"}],
+            f"Running now: vzdump {UPID}",
+        ),
+        (
+            ApiCall("POST", ("nodes", "pve1", "qemu", 101, "clone"), {"newid": 102}),
+            "unable to create VM 102: config file already exists",
+            [],
+            "Id 102 is taken; the next free one is 105.",
+        ),
+    ],
+)
+async def test_a_refusal_says_what_stands_in_the_way(tmp_path: Path, call: ApiCall, reason: str, active: object, words: str) -> None:
+    async with piped(tmp_path) as (api, app):
+        api.on(call.method, "/" + "/".join(map(str, call.path)), Reply(500, reason))
+        api.on("GET", "/nodes/pve1/tasks", active)
+        api.on("GET", "/cluster/nextid", lambda request: Reply(400, "exists") if "vmid" in request.query else "105")
+        answer = await carry_out(Call(app, Stamp("tool", "change")), plan(call), 0, FakePerson().progress)
+        assert answer.title == "Failed: do it"
+        assert (answer.record or {})["result"].endswith(f"\n{words}")
+
+
+async def test_a_refused_command_says_no_more(tmp_path: Path) -> None:
+    answer, _ = await carried(tmp_path, plan(command()), Node(ApiError("no such node", status=500)))
+    assert (answer.record or {})["result"] == "no such node"
 
 
 async def test_the_last_line_is_passed_on_while_a_command_runs(tmp_path: Path) -> None:

@@ -403,6 +403,7 @@ def shell(name: str, *, risk: Risk) -> Tool:
         ("proxmox_vm_exec", Risk.DATA_LOSS, {"command": "id", "confirm": True}, "vm"),
         ("proxmox_vm_read_file", Risk.READ, {}, "vm"),
         ("proxmox_host_exec", Risk.DATA_LOSS, {"command": "mysql --password=geheim", "confirm": True}, "host"),
+        ("proxmox_host_exec", Risk.DATA_LOSS, {"command": "echo root:geheim | chpasswd"}, "host"),
         ("proxmox_vm_power", Risk.DATA_LOSS, {"node": "pve1"}, "api"),
         ("proxmox_vm_power", Risk.DATA_LOSS, {"node": "pve1", "dry_run": True}, ""),
         ("proxmox_host_exec", Risk.DATA_LOSS, {"command": "id", "dry_run": True}, ""),
@@ -422,9 +423,9 @@ async def test_an_early_refusal_stands_in_the_log_of_what_was_meant(
             assert entry["event"] == "refused: Nothing was changed: that is another machine"
             assert (entry["tool"], entry["risk"], entry["reason"]) == (name, str(risk), "look")
             assert entry["flags"] == (["confirm"] if given.get("confirm") else [])
-            assert entry["arguments"] == {**given, "reason": "look"} | (
-                {"command": "mysql --password=***"} if "geheim" in str(given) else {}
-            )
+            masked = {"mysql --password=geheim": "mysql --password=***", "echo root:geheim | chpasswd": "echo *** | chpasswd"}
+            shown = {name: masked.get(value, value) for name, value in given.items()}
+            assert entry["arguments"] == {**shown, "reason": "look"}
 
 
 class Looking(Reading):

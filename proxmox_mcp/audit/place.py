@@ -85,13 +85,11 @@ def _opening_key(file: Segment, default: str | None) -> str | None:
 def _without_head(which: Which, keys: Keys, files: list[Segment]) -> Place:
     walk = Walk(keys, which, strict=False)
     newest = max(file for file in files if file.size)
-    try:
-        walk.begin_at(next(lines(newest.path, 0, newest.size)))
-    except Flaw:
+    if not walk.begin_at(next(lines(newest.path, 0, newest.size))):
         raise AuditError(
             f"{newest.path} is not a log of this version and has no head, so nothing is appended to it.",
             hint="move it elsewhere or name another PROXMOX_AUDIT_DIR, then call again; `pve-mcp audit verify-legacy` checks logs of 1.x",
-        ) from None
+        )
     _follow(walk, [newest], 0)
     return _place(walk, newest, "")
 

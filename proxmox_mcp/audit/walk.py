@@ -39,16 +39,17 @@ class Walk:
         """The next line is the first one of this segment, or (`opened`) one behind its opening record."""
         self._segment, self.file, self.line, self.opened = segment, file, 0, opened
 
-    def begin_at(self, line: bytes) -> None:
-        """Take the place before an opening record as given. Raises Flaw when the line is none."""
+    def begin_at(self, line: bytes) -> bool:
+        """Take the place before an opening record as given; False when the line is none."""
         parsed = parse(line)
         fields = parsed[1] if parsed else {}
         log: Any
         prev: Any
         log, seq, prev = fields.get("log"), fields.get("seq"), fields.get("prev")
         if fields.get("kind") != "open" or type(seq) is not int or not is_id(log) or not is_id(prev, 64):
-            raise Flaw(self.file, 1, "this is not a log of this version")
+            return False
         self.log, self.seq, self.last = log, seq - 1, prev
+        return True
 
     def feed(self, line: bytes) -> dict[str, Any] | None:
         """The record on this line, which is the next one of the chain; None when the line is held back. Raises Flaw."""

@@ -1,144 +1,213 @@
-"""What verify and the walk say, word for word, about chains that were told anew with every hash and the head in order."""
+"""What verify finds, word for word, and where a forger hits just one of the conditions that a record must meet."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from proxmox_mcp.audit import AuditLog, Keys, verify
-from proxmox_mcp.audit.files import head_path
 from proxmox_mcp.audit.head import pack
 from proxmox_mcp.audit.record import ZEROS, encode, seal
-from proxmox_mcp.audit.walk import Flaw, Walk
 from proxmox_mcp.errors import AuditError
-from tests.audit.forger import HEAD, KEY, LOG, lines, write_log
+from tests.audit.forger import HEAD, KEY, LOG, edit, lines, rehash, write_log
 
-NO_KEY = Keys.none()
-Fields = dict[str, Any]
+NONE = Keys.none()
+LISTED = 20
 
 
-def retell(directory: Path, change: Callable[[list[Fields]], object]) -> None:
-    """Changes the records, then writes log and head anew so that each follows the one before: all that somebody without a key can do."""
-    found: list[Fields] = [json.loads(line) for line in lines(directory)]
-    change(found)
-    last, written = ZEROS, []
-    for fields in found:
-        kept = {**fields, "prev": last}
-        del kept["hash"]
-        last, line = seal(encode(kept)[1:], NO_KEY.sealing)
-        written.append(line + b"\n")
-    data = b"".join(written)
-    (directory / LOG).write_bytes(data)
-    first = found[0]
-    (directory / HEAD).write_bytes(pack(first["log"], 1, len(data), len(found), last, None, NO_KEY.sealing))
+def problem(directory: Path, keys: Keys = NONE) -> str:
+    found = verify(directory, "api", keys).first_problem
+    assert found is not None
+    return str(found)
+
+
+def remarks(directory: Path, keys: Keys = NONE) -> tuple[str, ...]:
+    report = verify(directory, "api", keys)
+    assert report.verdict == "INTACT WITH REMARKS", report
+    return report.remarks
+
+
+def head(directory: Path, *, keys: Keys = NONE, log: str = "", **changed: Any) -> None:
+    """A head that vouches for the log as it is, but for what is `changed`."""
+    found = lines(directory) if (directory / LOG).exists() else []
+    newest = json.loads(found[-1]) if found else {"log": log, "seq": 0, "hash": ZEROS}
+    fields = {"log": newest["log"], "segment": 1, "size": sum(map(len, found)), "seq": newest["seq"], "last": newest["hash"]}
+    (directory / HEAD).write_bytes(pack(**{**fields, "key": keys.current, **changed}, digest=keys.sealing))
+
+
+def extend(directory: Path, **fields: Any) -> None:
+    """A record with a right hash behind the last one, and a head that vouches for it."""
+    last = json.loads(lines(directory)[-1])
+    due = {"kind": "note", "log": last["log"], "prev": last["hash"], "record": {}, "seq": last["seq"] + 1, "time": "t", "writer": "w"}
+    line = seal(encode({**due, **fields})[1:], NONE.sealing)[1] + b"\n"
+    edit(directory, lambda found: found.append(line))
+    head(directory)
+
+
+# --- a record that meets all conditions but one
+
+
+def test_an_honest_record_more_is_none_of_these(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE)
+    extend(tmp_path)
+    assert verify(tmp_path, "api", NONE).verdict == "INTACT"
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("fields", "what"),
     [
-        (lambda found: found[4].update(log="0" * 16), "line 5: forged: the record belongs to another log"),
-        (lambda found: found[4].update(seq=7), "line 5: missing: record 5 is due here and record 7 follows"),
-        (lambda found: found[4].update(seq=3), "line 5: duplicated or reordered: record 3 stands where record 5 is due"),
-        (lambda found: found[4].update(seq="5"), "line 5: forged: the record belongs to another log"),
-        (
-            lambda found: found[4].update(kind="open", record=found[0]["record"]),
-            "line 5: forged: an opening record stands inside a segment",
-        ),
-        (
-            lambda found: found[0]["record"].update(key=7),
-            "line 1: forged: the opening record names no key in a way that this version knows",
-        ),
-        (
-            lambda found: found[0]["record"].update(key="ab" * 8),
-            "line 1: wrong key: this segment was written with the key abababababababab, which is needed to check it, and no key is set",
-        ),
-        (lambda found: found[0]["record"].update(segment=2), "line 1: forged: the opening record is not the one of this file"),
-        (
-            lambda found: found[4].update(torn={"bytes": 3, "sha256": "0" * 64}),
-            "line 5: missing: the torn line that this record tells of is not before it",
-        ),
-        (lambda found: found[4].update(loss="gone"), "line 5: damaged before this record was appended: gone"),
+        ({"seq": 13}, "missing: record 12 is due here and record 13 follows"),
+        ({"seq": 11}, "duplicated or reordered: record 11 stands where record 12 is due"),
+        ({"log": "0" * 16}, "forged: the record belongs to another log"),
+        ({"prev": "0" * 64}, "forged: the record does not follow the one before it; one of the two was replaced"),
+        ({"kind": "open"}, "forged: an opening record stands inside a segment"),
+        ({"torn": {"bytes": 1, "sha256": "0" * 64}}, "missing: the torn line that this record tells of is not before it"),
     ],
 )
-def test_a_chain_that_was_told_anew(tmp_path: Path, change: Callable[[list[Fields]], object], problem: str) -> None:
-    write_log(tmp_path, NO_KEY)
-    retell(tmp_path, change)
-    report = verify(tmp_path, "api", NO_KEY)
-    assert (report.verdict, str(report.first_problem)) == ("BROKEN", f"{LOG}, {problem}")
+def test_a_record_that_is_wrong_in_one_field(tmp_path: Path, fields: dict[str, Any], what: str) -> None:
+    write_log(tmp_path, NONE)
+    extend(tmp_path, **fields)
+    assert problem(tmp_path) == f"{LOG}, line 12: {what}"
 
 
-def test_a_chain_without_a_flaw_says_what_nobody_can_prove(tmp_path: Path) -> None:
-    write_log(tmp_path, NO_KEY)
-    retell(tmp_path, lambda found: None)
-    report = verify(tmp_path, "api", NO_KEY)
-    assert report.verdict == "INTACT"
-    assert [limit.partition(":")[0] for limit in report.cannot_prove] == [
-        "that log and head were not both put back to older copies, which drops the newest records without a trace",
-        "that nobody rewrote log and head as a whole",
-    ]
-    write_log(tmp_path / "keyed", KEY)
-    assert verify(tmp_path / "keyed", "api", KEY).cannot_prove[1] == "that nobody who has the key rewrote them"
-    nothing = verify(tmp_path, "vm", NO_KEY)
-    assert (nothing.verdict, nothing.newest, nothing.remarks) == ("NOTHING RECORDED", None, ())
-    assert nothing.cannot_prove == ("that nothing was ever recorded: a log deleted together with its head looks the same",)
+def test_a_record_that_holds_its_place_alone_is_unhashed(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE)
+    for keep in ("kind", "log", "prev", "seq"):
+        assert keep in json.loads(lines(tmp_path)[4])
+    edit(
+        tmp_path,
+        lambda found: found.__setitem__(
+            4, encode({name: json.loads(found[4])[name] for name in ("kind", "log", "prev", "seq")}).encode() + b"\n"
+        ),
+    )
+    assert problem(tmp_path) == f"{LOG}, line 5: unhashed: the record has no hash"
 
 
-def test_the_newest_record_is_named_before_and_beside_a_problem(tmp_path: Path) -> None:
-    write_log(tmp_path, NO_KEY)
-    kept = [json.loads(line) for line in lines(tmp_path)]
-    report = verify(tmp_path, "api", NO_KEY)
-    assert report.newest is not None
-    assert (report.newest.seq, report.newest.hash, report.newest.time) == (11, kept[-1]["hash"], kept[-1]["time"])
-    retell(tmp_path, lambda found: found[8].update(seq=20))
-    report = verify(tmp_path, "api", NO_KEY)
-    assert report.newest is not None
-    assert (report.records, report.newest.seq, report.newest.time) == (8, 8, kept[7]["time"])
+@pytest.mark.parametrize(
+    ("key", "what"),
+    [
+        ("short", "forged: the opening record names no key in a way that this version knows"),
+        (7, "forged: the opening record names no key in a way that this version knows"),
+        (
+            "0123456789abcdef",
+            "wrong key: this segment was written with the key 0123456789abcdef, which is needed to check it, and no key is set",
+        ),
+    ],
+)
+def test_a_key_that_is_not_known(tmp_path: Path, key: Any, what: str) -> None:
+    write_log(tmp_path, NONE)
+    edit(tmp_path, lambda found: found.__setitem__(0, rehash(found[0], NONE, record={"which": "api", "segment": 1, "key": key})))
+    assert problem(tmp_path) == f"{LOG}, line 1: {what}"
 
 
-def test_a_second_outcome_belongs_to_nothing(tmp_path: Path) -> None:
+def test_a_key_among_others(tmp_path: Path) -> None:
+    write_log(tmp_path, KEY)
+    other = Keys.load("another one", None)
+    what = f"wrong key: this segment was written with the key {KEY.current}, which is not among the 1 known here"
+    assert problem(tmp_path, other) == f"{LOG}, line 1: {what}"
+
+
+# --- the head
+
+
+def test_a_head_that_is_sealed_otherwise_than_its_record(tmp_path: Path) -> None:
+    what = f"{HEAD}: forged: the head is not sealed with the key of the record it vouches for"
+    write_log(tmp_path, KEY)
+    head(tmp_path)
+    assert problem(tmp_path, KEY) == what
+    head(tmp_path, seq=0, size=0, last=ZEROS)  # the log is ahead of it, and its first record is sealed
+    assert problem(tmp_path, KEY) == what
+
+
+def test_a_head_before_its_log_under_a_key_that_is_gone(tmp_path: Path) -> None:
+    head(tmp_path, keys=KEY, log="0" * 16)
+    assert verify(tmp_path, "api", KEY).verdict == "NOTHING RECORDED"
+    assert problem(tmp_path) == f"{HEAD}: forged: the head is not sealed with the key of the record it vouches for"
+
+
+# --- torn lines
+
+
+@pytest.mark.parametrize("count", [LISTED, LISTED + 1])
+def test_torn_lines_beyond_those_listed_are_counted(tmp_path: Path, count: int) -> None:
+    for _ in range(count):
+        write_log(tmp_path, NONE, pairs=1)
+        edit(tmp_path, lambda found: found.append(b"torn"))
+    write_log(tmp_path, NONE, pairs=1)
+    found = remarks(tmp_path)
+    assert len(found) == count
+    assert ("1 more torn lines are kept" in found) == (count > LISTED)
+
+
+def test_a_torn_line_of_several_is_kept_byte_for_byte(tmp_path: Path) -> None:
+    torn = b"one\n\ntwo"
+    write_log(tmp_path, NONE, pairs=1)
+    edit(tmp_path, lambda found: found.append(torn))
+    assert remarks(tmp_path) == (f"{LOG} ends with 8 bytes of a torn line; the next record will tell of them",)
+    write_log(tmp_path, NONE, pairs=1)
+    assert json.loads(lines(tmp_path)[6])["torn"] == {"bytes": 8, "sha256": hashlib.sha256(torn).hexdigest()}
+    assert remarks(tmp_path) == (f"{LOG}, line 7: before it, 8 bytes of a torn line",)
+
+
+# --- what is missing, and what comes later
+
+
+def test_a_record_that_comes_nowhere_is_missing_though_a_file_is_lost_too(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE, max_bytes=1500, pairs=12)
+    (tmp_path / "_api_audit.2.log").unlink()
+    edit(tmp_path, lambda found: found.pop(2))
+    assert problem(tmp_path) == f"{LOG}, line 3: missing: record 3 is due here and record 4 follows"
+
+
+def test_records_before_the_first_key_are_counted(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE, pairs=1)
+    edit(tmp_path, lambda found: found.__delitem__(slice(1, None)))  # a crash right behind the opening record
+    head(tmp_path)
+    write_log(tmp_path, KEY, pairs=1)
+    assert remarks(tmp_path, KEY) == ("records 1 to 1 were written without a key: if there always was one, they are forged",)
+
+
+# --- intents and outcomes
+
+
+def test_an_intent_beyond_those_listed_is_named_when_its_turn_comes(tmp_path: Path) -> None:
     log = AuditLog(tmp_path, "api")
-    intent = log.intent({"tool": "t"})
-    for _ in range(3):
-        log.outcome(intent, {"state": "ok"})
-    log.close()
-    assert verify(tmp_path, "api", NO_KEY).remarks == ("2 outcomes belong to no open intent of this log",)
+    first, *_ = [log.intent({"tool": "proxmox_start_vm"}) for _ in range(LISTED + 1)]
+    log.outcome(first, {"state": "ok"})
+    found = remarks(tmp_path)
+    assert len(found) == LISTED
+    why = "has no outcome: the process ended, the call is still running, or recording it failed"
+    assert found[0].startswith("intent 3 (proxmox_start_vm, 20")
+    assert found[-1] == f"intent {LISTED + 2} {why}"
 
 
-def test_a_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    path = head_path(tmp_path, "host")
-    path.mkdir()
-    with pytest.raises(AuditError) as caught:
-        verify(tmp_path, "host", NO_KEY)
-    assert caught.value.what in (f"The audit log {path} cannot be read.", f"The audit log {tmp_path}/_host_ssh_audit.log cannot be read.")
-    assert caught.value.said == "Is a directory"
-    assert caught.value.hint == "verify as the user that runs the server"
+def test_an_intent_of_odd_content_is_named(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE, pairs=1)
+    extend(tmp_path, kind="intent", record="x", time="2026")
+    (found,) = remarks(tmp_path)
+    assert found.startswith("intent 4 (?, 2026) has no outcome: ")
 
 
-@pytest.mark.parametrize("wrong", [{"kind": "note"}, {"seq": "1"}, {"seq": True}, {"log": "x"}, {"log": None}, {"prev": "0" * 63}, None])
-def test_a_walk_begins_at_an_opening_record_alone(wrong: Fields | None, tmp_path: Path) -> None:
-    write_log(tmp_path, NO_KEY, pairs=1)
-    first = json.loads(lines(tmp_path)[0])
-    walk = Walk(NO_KEY, "api")
-    walk.enter(1, LOG)
-    with pytest.raises(Flaw) as caught:
-        walk.begin_at(b"no record" if wrong is None else encode({**first, **wrong}).encode())
-    flaw = caught.value
-    assert (flaw.file, flaw.line, flaw.what, flaw.due) == (LOG, 1, "this is not a log of this version", None)
-    assert str(flaw) == flaw.what
-    walk.begin_at(encode({**first, "seq": 9}).encode())
-    assert (walk.log, walk.seq, walk.last) == (first["log"], 8, ZEROS)
+def test_outcomes_of_no_intent_are_counted(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE, pairs=1)
+    for of in (2, 77, "elsewhere-3"):  # twice the same, unknown, of another log
+        extend(tmp_path, kind="outcome", of=of)
+    assert remarks(tmp_path) == ("3 outcomes belong to no open intent of this log",)
 
 
-def test_what_a_walk_holds_back_is_hashed_with_its_line_breaks() -> None:
-    import hashlib
+# --- an append without a head
 
-    walk = Walk(NO_KEY, "api")
-    walk.enter(1, LOG)
-    assert walk.torn is None
-    for line in (b"half", b"", b"of a line"):
-        assert walk.feed(line) is None
-    assert walk.torn == {"bytes": 15, "sha256": hashlib.sha256(b"half\n\nof a line").hexdigest()}
+
+@pytest.mark.parametrize(
+    "changed", [{"kind": "note"}, {"log": "x"}, {"log": 1}, {"prev": "0"}, {"prev": None}, {"seq": "1"}, {"seq": None}]
+)
+def test_nothing_is_appended_behind_what_is_no_opening_record(tmp_path: Path, changed: dict[str, Any]) -> None:
+    write_log(tmp_path, NONE, pairs=1)
+    (tmp_path / HEAD).unlink()
+    edit(tmp_path, lambda found: found.__setitem__(0, rehash(found[0], NONE, **changed)))
+    with pytest.raises(AuditError, match="not a log of this version and has no head"):
+        AuditLog(tmp_path, "api").intent({"tool": "x"})
