@@ -61,8 +61,9 @@ def mask_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Known:
-    """Secrets by value. Those of 6 characters or more are replaced anywhere, shorter ones only where they stand alone, and those
-    below 4 never: replacing "a" or "42" would garble every text and tell the reader what the secret is."""
+    """Secrets by value, replaced wherever they appear; what could be a piece of other words only where it stands alone: one below 6
+    characters, and one of up to 12 letters ("proxmox" in `proxmox_list_vms`). Those below 4 characters never: replacing "a" or "42" would
+    garble every text and tell the reader what the secret is."""
 
     def __init__(self) -> None:
         self._forms: set[str] = set()
@@ -89,10 +90,18 @@ class Known:
             return s
         if self._pattern is None:
             longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
-            self._pattern = re.compile(
-                "|".join(re.escape(f) if len(f) >= 6 else rf"(?<![A-Za-z0-9]){re.escape(f)}(?![A-Za-z0-9])" for f in longest_first)
-            )
+            self._pattern = re.compile("|".join(map(_alone, longest_first)))
         return self._pattern.sub(MARK, s)
+
+
+def _alone(form: str) -> str:
+    """The pattern of one form of a secret: with its borders, if it could be a piece of something else."""
+    word = form.isalpha() and len(form) <= 12
+    if len(form) >= 6 and not word:
+        return re.escape(form)
+    beside = "[A-Za-z0-9_]" if word else "[A-Za-z0-9]"
+    # what looks like a letter before it may be the end of an escape: a line break in JSON, a colon in a URL
+    return rf"(?:(?<!{beside})|(?<=\\[bfnrt])|(?<=%[0-9A-Fa-f]{{2}})){re.escape(form)}(?!{beside})"
 
 
 _known = Known()

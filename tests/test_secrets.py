@@ -162,6 +162,17 @@ def test_short_secrets_are_replaced_only_where_they_stand_alone() -> None:
     assert known.mask("root1 groot1 root12 (root1) pw") == f"{MARK} groot1 root12 ({MARK}) pw"
 
 
+def test_a_secret_that_is_a_common_word_is_replaced_only_where_it_stands_alone() -> None:
+    """Masked inside names, it would be told by what is left of them."""
+    known = Known()
+    known.add("proxmox")
+    text = "next: proxmox_list_tasks (see www.proxmox.com); pw=proxmox, root:proxmox@pve1 'proxmox' a\\nproxmox u%3Aproxmox%20x"
+    shown = f"next: proxmox_list_tasks (see www.{MARK}.com); pw={MARK}, root:{MARK}@pve1 '{MARK}' a\\n{MARK} u%3A{MARK}%20x"
+    assert known.mask(text) == shown
+    known.add("Zufallswoerter")  # longer than common words
+    assert known.mask("xZufallswoerterx") == f"x{MARK}x"
+
+
 def test_the_longer_secret_wins() -> None:
     known = Known()
     known.add("geheim")
