@@ -35,7 +35,7 @@ def verify(directory: Path, which: Which, keys: Keys, *, expect: tuple[int, str]
         return _Check(directory, which, keys, *_snapshot(directory, which), expect).report()
     except OSError as exc:
         raise AuditError(
-            f"The audit log {exc.filename or segment_path(directory, which, 1)} cannot be read.",
+            f"The audit log {exc.filename or directory} cannot be read.",
             said=exc.strerror or str(exc),
             hint="verify as the user that runs the server",
         ) from None

@@ -128,7 +128,7 @@ class Grammar:
         return rows
 
 
-_FEW, _LONG = 2, 500
+_LONG = 500  # characters of options in a hint
 
 
 def _nearest(words: tuple[Word, ...], refusals: list[tuple[_Refusal, Row]]) -> InvalidArgument:
@@ -136,7 +136,7 @@ def _nearest(words: tuple[Word, ...], refusals: list[tuple[_Refusal, Row]]) -> I
     refusal, row = max(refusals, key=lambda pair: pair[0].at)
     verbs = {verb for _, other in refusals for verb in other.verb.split()[:1] or notation.first_words(_operands(other))[0]}
     why = refusal.why
-    if refusal.at == 1 and len(verbs) > _FEW and not (len(words) > 1 and words[1].text.startswith("-")):
+    if refusal.at == 1 and len(verbs) > 1 and not (len(words) > 1 and words[1].text.startswith("-")):
         why = f"one of {', '.join(sorted(verbs))} is expected"
     options = f", options: {row.options}" if "option" in why or why.startswith("-") else ""
     options = options if len(options) < _LONG else f"{options[:_LONG].rpartition(' ')[0]} ..."

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proxmox_mcp.audit import AuditLog, Keys, verify
+from proxmox_mcp.audit import AuditLog, Keys, lock, verify
 from proxmox_mcp.audit.head import pack
 from proxmox_mcp.audit.record import ZEROS, encode, seal
+from proxmox_mcp.audit.report import Newest
 from proxmox_mcp.errors import AuditError
 from tests.audit.forger import HEAD, KEY, LOG, edit, lines, rehash, write_log
 
@@ -127,6 +130,65 @@ def test_a_head_before_its_log_under_a_key_that_is_gone(tmp_path: Path) -> None:
     head(tmp_path, keys=KEY, log="0" * 16)
     assert verify(tmp_path, "api", KEY).verdict == "NOTHING RECORDED"
     assert problem(tmp_path) == f"{HEAD}: forged: the head is not sealed with the key of the record it vouches for"
+
+
+def test_a_head_with_one_byte_more(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE)
+    head(tmp_path)
+    (tmp_path / HEAD).write_bytes((tmp_path / HEAD).read_bytes() + b"x")
+    assert problem(tmp_path).startswith(f"{HEAD}: lost file: the head file does not hold a head")
+
+
+def test_several_may_verify_at_once_and_none_while_a_record_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "WAIT", 0.05)
+    write_log(tmp_path, NONE)
+    with open(tmp_path / HEAD, "rb") as file:
+        lock.acquire(file.fileno(), HEAD, shared=True)
+        assert verify(tmp_path, "api", NONE).verdict == "INTACT"
+    with open(tmp_path / HEAD, "rb+") as file:
+        lock.acquire(file.fileno(), HEAD)
+        with pytest.raises(AuditError, match=f"held the audit log's lock {re.escape(str(tmp_path / HEAD))} for 0.05 seconds"):
+            verify(tmp_path, "api", NONE)
+
+
+# --- what a report holds beside the verdict
+
+
+def test_the_newest_record_is_named_with_its_time_whatever_the_verdict(tmp_path: Path) -> None:
+    write_log(tmp_path, NONE)
+    last = json.loads(lines(tmp_path)[-1])
+    for verdict in ("INTACT", "BROKEN"):
+        report = verify(tmp_path, "api", NONE)
+        assert (report.verdict, report.newest) == (verdict, Newest(11, last["hash"], last["time"]))
+        assert (report.first_problem is None) == (verdict == "INTACT")
+        edit(tmp_path, lambda found: found.append(b'{"a":1}\n'))
+    assert verify(tmp_path / "none", "api", NONE).newest is None
+
+
+def test_a_first_record_that_was_torn_is_told_where_nothing_is_recorded(tmp_path: Path) -> None:
+    head(tmp_path, log="0" * 16)
+    (tmp_path / LOG).write_bytes(b'{"hash"')
+    report = verify(tmp_path, "api", NONE)
+    assert (report.verdict, report.records) == ("NOTHING RECORDED", 0)
+    assert report.remarks == (f"{LOG} ends with 7 bytes of a torn line; the next record will tell of them",)
+
+
+def test_what_nobody_can_prove_depends_on_the_key(tmp_path: Path) -> None:
+    write_log(tmp_path / "a", NONE)
+    write_log(tmp_path / "b", KEY)
+    copies, without = verify(tmp_path / "a", "api", NONE).cannot_prove
+    assert (copies, "that nobody who has the key rewrote them") == verify(tmp_path / "b", "api", KEY).cannot_prove
+    assert without.startswith("that nobody rewrote log and head as a whole: no key seals them")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="makes a directory where a file is due")
+def test_files_that_cannot_be_read_are_no_verdict(tmp_path: Path) -> None:
+    (tmp_path / LOG).mkdir()
+    with pytest.raises(AuditError) as unread:
+        verify(tmp_path, "api", NONE)
+    error = unread.value
+    assert error.what == f"The audit log {tmp_path / LOG} cannot be read."
+    assert (error.said, error.hint) == ("not a regular file", "verify as the user that runs the server")
 
 
 # --- torn lines

@@ -219,3 +219,39 @@ def test_a_wildcard_in_an_option_is_refused_and_in_a_pattern_taken() -> None:
     assert grammar.match("x --long *.conf", Limits()).argv[2] == "*.conf"
     with pytest.raises(InvalidArgument, match="unquoted wildcard in option"):
         grammar.match("x -*", Limits())
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "form"),
+    [
+        ("pveum foo", "pveum: one of acl, group, pool, realm, role, user is expected.", "pveum user list"),
+        ("pvecm delnode x", "pvecm: one of nodes, status is expected.", "pvecm status"),
+        ("pvecm", "pvecm: one of nodes, status is expected.", "pvecm status"),
+        ("zpool -x", "zpool: status is expected after zpool.", "zpool status POOL* [ INTERVAL COUNT ]"),
+        ("cat hosts", "cat: 'hosts': an absolute path is expected.", "cat FILE+"),
+        (
+            "cat -z /etc/hosts",
+            "cat: option -z is not among the allowed ones.",
+            "cat FILE+, options: -A,--show-all -b,--number-nonblank -e -E,--show-ends -n,--number -s,--squeeze-blank -t -T,--show-tabs -u "
+            "-v,--show-nonprinting",
+        ),
+        (
+            "nvme id-ctrl -Hv /dev/nvme0",
+            "nvme: -Hv: give these options one by one.",
+            "nvme id-ctrl DEVICE, options: -o,--output-format=normal|json|tabular -v,--verbose -H,--human-readable",
+        ),
+    ],
+)
+def test_a_refusal_word_for_word(line: str, words: str, form: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        match(line)
+    assert str(refused.value) == f"Invalid argument command: {words}\nNext: Nearest allowed form: {form}"
+
+
+def test_a_long_list_of_options_is_cut_between_two() -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        match("journalctl --bad")
+    shown = str(refused.value).partition(", options: ")[2]
+    assert shown.startswith("-u,--unit=UNITS --user-unit=UNITS ")
+    assert shown.endswith(" --show-cursor ...")
+    assert 450 < len(shown) < 505
