@@ -151,12 +151,10 @@ def fault(text: str, kind: Kind) -> str | None:
         return "an absolute path is expected"
     if not _SHAPE.fullmatch(text):
         return "a path holds none of * ? $ ` < > | and backslash; no shell expands it"
-    path = text
-    if kind in MAY_BE_DIRECTORY and text != "/":
-        path = text.removesuffix("/")
-    if (path != "/" or kind not in MAY_BE_DIRECTORY) and any(part in {"", ".", ".."} for part in path.split("/")[1:]):
+    path = text.removesuffix("/") if kind in MAY_BE_DIRECTORY else text
+    if any(part in {"", ".", ".."} for part in path.split("/")[1:]):
         return "the path is not canonical: no .., ., // or trailing /"
-    return judge(path, kind)
+    return judge(path or "/", kind)
 
 
 def judge(path: str, kind: Kind) -> str | None:

@@ -229,6 +229,14 @@ def test_a_wildcard_in_an_option_is_refused_and_in_a_pattern_taken() -> None:
         ("pvecm", "pvecm: one of nodes, status is expected.", "pvecm status"),
         ("zpool -x", "zpool: status is expected after zpool.", "zpool status POOL* [ INTERVAL COUNT ]"),
         ("cat hosts", "cat: 'hosts': an absolute path is expected.", "cat FILE+"),
+        ("tail -nx /etc/hosts", "tail: option -n: a number, with K or M if wanted is expected.", ""),
+        (
+            "tail --lines=4* /etc/hosts",
+            "tail: option --lines: an unquoted wildcard is not expanded here: a number, with K or M if wanted is expected.",
+            "",
+        ),
+        ("journalctl -b ''", "journalctl: '': FIELD=value is expected.", ""),
+        ("tail -n 201K /etc/hosts", "tail: option -n: more than the 200000 bytes that one answer holds.", ""),
         (
             "cat -z /etc/hosts",
             "cat: option -z is not among the allowed ones.",
@@ -245,7 +253,10 @@ def test_a_wildcard_in_an_option_is_refused_and_in_a_pattern_taken() -> None:
 def test_a_refusal_word_for_word(line: str, words: str, form: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
         match(line)
-    assert str(refused.value) == f"Invalid argument command: {words}\nNext: Nearest allowed form: {form}"
+    said, _, hint = str(refused.value).partition("\nNext: Nearest allowed form: ")
+    assert said == f"Invalid argument command: {words}"
+    assert hint.startswith(form or words.partition(":")[0])
+    assert not form or hint == form
 
 
 def test_a_long_list_of_options_is_cut_between_two() -> None:
@@ -255,3 +266,8 @@ def test_a_long_list_of_options_is_cut_between_two() -> None:
     assert shown.startswith("-u,--unit=UNITS --user-unit=UNITS ")
     assert shown.endswith(" --show-cursor ...")
     assert 450 < len(shown) < 505
+
+
+def test_an_optional_value_is_not_a_sign_that_joins_matches() -> None:
+    assert match("journalctl -b + _PID=1").argv[1:] == ("-b", "+", "_PID=1")
+    assert match("journalctl -b 0").argv[1:] == ("-b", "0")

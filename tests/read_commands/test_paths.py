@@ -144,3 +144,32 @@ def test_the_far_side_judges_as_this_side_does(shell: tuple[str, ...]) -> None:
     assert len(there) == len(asked) > 2000
     assert [question for question, here_, there_ in zip(asked, here, there, strict=True) if here_ != there_] == []
     assert {"yes", "no"} == set(here)
+
+
+CANONICAL = "the path is not canonical: no .., ., // or trailing /"
+TREES = {Kind.TREE, Kind.GREP}
+
+
+@pytest.mark.parametrize(
+    ("path", "words", "kinds"),
+    [
+        ("hosts", "an absolute path is expected", set(Kind)),
+        ("/a*", "a path holds none of * ? $ ` < > | and backslash; no shell expands it", set(Kind)),
+        ("/a/../b", CANONICAL, set(Kind)),
+        ("/etc/", CANONICAL, {Kind.FILE, Kind.SUM, Kind.DEVICE}),
+        ("/", CANONICAL, {Kind.FILE, Kind.SUM, Kind.DEVICE}),
+        ("/", "is or contains a secret path: name a smaller directory", TREES),
+        ("/etc", "is or contains a secret path: name a smaller directory", TREES),
+        ("/etc/pve/priv/x", "holds secrets, or opening it has effects", set(Kind)),
+        ("/etc/x.key", "looks like a private key or a credential", set(Kind) - {Kind.DEVICE}),
+        ("/mnt/images/100/x", "holds a guest's data", {Kind.FILE, Kind.GREP}),
+        ("/var/log/journal/a/system.journal", "is a journal: journalctl shows it", {Kind.FILE}),
+        ("/dev/sda", "is a device", {Kind.FILE, Kind.SUM, Kind.GREP}),
+        ("/sys/class/net", "is not one of the listed files of /proc and /sys", {Kind.FILE, Kind.SUM, Kind.GREP}),
+        ("/proc/meminfo", "is not one of the listed files of /proc and /sys", {Kind.GREP}),
+        ("/proc/meminfo", "is or contains a secret path: name a smaller directory", {Kind.TREE}),
+        ("/etc/hosts", "", set(Kind)),
+    ],
+)
+def test_what_a_path_is_refused_for_and_by_whom(path: str, words: str, kinds: set[Kind]) -> None:
+    assert {kind for kind in Kind if (fault(path, kind) or "") == words} == kinds

@@ -87,6 +87,16 @@ def test_what_lives_inside_double_quotes_of_a_shell(line: str) -> None:
         split(line, shell=True)
 
 
+def test_other_words_in_double_quotes_are_the_same_to_a_shell() -> None:
+    assert split('cat "X /etc/hosts"', shell=True) == (Word("cat"), Word("X /etc/hosts"))
+
+
+def test_an_open_quote_is_named() -> None:
+    with pytest.raises(Unreadable) as unreadable:
+        split("cat 'x")
+    assert str(unreadable.value) == "a quote is not closed"
+
+
 def test_two_readings_of_the_quoting_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proxmox_mcp.read_commands.words._scan", lambda line, shell: iter([Word("something else")]))
     with pytest.raises(Unreadable, match="two ways"):
