@@ -248,6 +248,23 @@ async def test_the_broken_disk_shows_in_smart_in_the_list_and_in_the_pool(read: 
     assert leaf["name"].startswith(failed["by_id_link"])
 
 
+async def test_smart_of_each_kind_of_disk(read: Reader) -> None:
+    for node in ONLINE:
+        for disk in await read(f"nodes/{node}/disks/list"):
+            health = await read(f"nodes/{node}/disks/smart", disk=disk["devpath"], healthonly=1)
+            assert health == {"health": disk["health"]}
+            whole = await read(f"nodes/{node}/disks/smart", disk=disk["devpath"])
+            assert whole["type"] == ("text" if disk["type"] == "nvme" else "ata")
+            assert whole["health"] == disk["health"]
+    with pytest.raises(ApiError, match="not a disk: /dev/sdz"):
+        await read("nodes/pve1/disks/smart", disk="/dev/sdz")
+
+
+async def test_a_pool_that_is_not_there_fails_as_zpool_does(read: Reader) -> None:
+    with pytest.raises(ApiError, match="command 'zpool status -P nope' failed: exit code 1"):
+        await read("nodes/pve2/disks/zfs/nope")
+
+
 async def test_the_failed_backup_of_last_night_shows_in_tasks_log_and_missing_volumes(read: Reader) -> None:
     day_ago = int(time.time()) - 86400
     failed = [task for task in await read("nodes/pve2/tasks", errors=1, since=day_ago) if not task["status"].startswith("WARNINGS")]

@@ -17,6 +17,7 @@ import pytest
 
 from proxmox_mcp.audit import AuditLog, Keys, lock, tail, verify
 from proxmox_mcp.audit import log as log_module
+from proxmox_mcp.audit.disk import complete
 from proxmox_mcp.audit.files import head_path, segments
 from proxmox_mcp.audit.head import pack
 from proxmox_mcp.audit.record import ZEROS
@@ -341,3 +342,25 @@ def test_what_is_no_file_is_refused_and_holds_nobody(tmp_path: Path, name: str, 
     if name.endswith(".log"):
         with pytest.raises(AuditError):
             verify(tmp_path, "api", Keys.none())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a place where nobody may make a directory")
+def test_a_directory_that_cannot_be_made_is_told_with_the_way_out() -> None:
+    with pytest.raises(AuditError) as refused:
+        AuditLog(Path("/sys/kernel/audit"), "api").intent({})
+    assert refused.value.what.startswith("Nothing was sent: the audit record could not be written to /sys/kernel/audit")
+    assert "let the user that runs this server write to /sys/kernel/audit" in refused.value.hint
+
+
+def test_a_lock_that_the_file_cannot_carry_is_an_error(tmp_path: Path) -> None:
+    fd = os.open(tmp_path, os.O_RDONLY)
+    os.close(fd)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        lock.acquire(fd, str(tmp_path))
+
+
+@pytest.mark.parametrize("written", [0, 2, 6])
+def test_what_a_write_left_over_is_written(tmp_path: Path, written: int) -> None:
+    with open(tmp_path / "file", "wb") as file:
+        complete(file.fileno(), b"record", written)
+    assert (tmp_path / "file").read_bytes() == b"record"[written:]

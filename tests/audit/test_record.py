@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proxmox_mcp.audit import AuditLog, Keys, tail, verify
+from proxmox_mcp.audit import AuditLog, Keys, record, tail, verify
 from proxmox_mcp.audit.record import entry_text, unmasked
 from proxmox_mcp.errors import AuditError
 from tests.audit.forger import KEY, LOG, lines
@@ -147,3 +147,12 @@ def test_a_third_party_can_check_a_line_with_standard_tools(tmp_path: Path, secr
         last = fields["hash"]
     intent, outcome = map(json.loads, lines(tmp_path)[1:])
     assert (intent["kind"], outcome["kind"], outcome["of"]) == ("intent", "outcome", intent["seq"])
+
+
+@pytest.mark.parametrize("value", [{"b": [1, True, None, 1.5, "é\u2028"], "a": {}}, [], "x"])
+def test_a_python_without_the_fast_encoder_writes_the_same(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
+    fast = record.encode(value)
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    assert record._encoder()(value) == fast == json.dumps(value, sort_keys=True, separators=(",", ":"))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        record._encoder()(float("nan"))

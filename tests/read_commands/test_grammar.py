@@ -235,6 +235,11 @@ def test_a_wildcard_in_an_option_is_refused_and_in_a_pattern_taken() -> None:
             "tail: option --lines: an unquoted wildcard is not expanded here: a number, with K or M if wanted is expected.",
             "",
         ),
+        ("tail -9999999 /etc/hosts", "tail: option -9999999: more than the 200000 bytes that one answer holds.", ""),
+        ("cat ---show-all /etc/hosts", "cat: option ---show-all is not among the allowed ones (written in full).", ""),
+        ("tree -aL3 /var/log", "tree: option -L: give its value as a word of its own.", ""),
+        ("free -c 30", "free: interval times count must stay below the timeout of 30 s.", "free"),
+        ("free -s 2", "free: an interval without a count never ends.", "free"),
         ("journalctl -b ''", "journalctl: '': FIELD=value is expected.", ""),
         ("tail -n 201K /etc/hosts", "tail: option -n: more than the 200000 bytes that one answer holds.", ""),
         (
@@ -271,3 +276,33 @@ def test_a_long_list_of_options_is_cut_between_two() -> None:
 def test_an_optional_value_is_not_a_sign_that_joins_matches() -> None:
     assert match("journalctl -b + _PID=1").argv[1:] == ("-b", "+", "_PID=1")
     assert match("journalctl -b 0").argv[1:] == ("-b", "0")
+
+
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        ("stat /etc/hosts /etc/hostname", [1, 2]),
+        ("losetup -j /etc/hosts", [2]),
+        ("findmnt --target=/var/log", [0]),  # not a word of its own: the program gets the word as it is
+        ("grep -e /etc/hosts /etc/hosts", [3]),
+    ],
+)
+def test_the_far_side_is_told_which_words_are_paths(line: str, places: list[int]) -> None:
+    assert [path.at for path in match(line).paths] == places
+
+
+def test_a_count_without_an_interval_takes_one_second_each() -> None:
+    assert match("free -c 29").row == "free"
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ('cat "x', "Give one plain command; no shell reads it. Quote text."),
+        ("cat x; id", "Give one command at a time; no shell reads it. Quote text."),
+    ],
+)
+def test_a_line_for_a_shell_is_told_how_to_do_without(line: str, hint: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        match(line)
+    assert refused.value.hint == hint
