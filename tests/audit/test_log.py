@@ -364,3 +364,21 @@ def test_what_a_write_left_over_is_written(tmp_path: Path, written: int) -> None
     with open(tmp_path / "file", "wb") as file:
         complete(file.fileno(), b"record", written)
     assert (tmp_path / "file").read_bytes() == b"record"[written:]
+
+
+@posix
+@pytest.mark.parametrize("size", [0, 300, 511])
+def test_a_head_that_does_not_fit_refuses_the_intent(tmp_path: Path, size: int) -> None:
+    import resource
+
+    log, limits = AuditLog(tmp_path, "api"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        with pytest.raises(AuditError, match="Nothing was sent: the audit record could not be written") as refused:
+            log.intent({"tool": "x"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "free space" in refused.value.hint
+    assert verify(tmp_path, "api", Keys.none()).records == 0
+    assert log.intent({"tool": "x"}).endswith("-2")
+    assert verify(tmp_path, "api", Keys.none()).verdict.startswith("INTACT")

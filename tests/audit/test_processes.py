@@ -227,14 +227,6 @@ def test_a_file_that_cannot_grow_refuses_the_intent(tmp_path: Path, limit: int, 
     assert acknowledged <= ids(tmp_path)
 
 
-@pytest.mark.parametrize("limit", [0, 300, 511])
-def test_a_head_that_does_not_fit_refuses_the_intent(tmp_path: Path, limit: int) -> None:
-    (refusal,) = run(LIMITED, str(tmp_path), str(limit), "").splitlines()
-    assert "Nothing was sent" in refusal
-    assert "free space" in refusal
-    assert verify(tmp_path, "api", Keys.none()).records == 0
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 64 KiB."""
