@@ -306,3 +306,28 @@ def test_a_line_for_a_shell_is_told_how_to_do_without(line: str, hint: str) -> N
     with pytest.raises(InvalidArgument) as refused:
         match(line)
     assert refused.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "hint"),
+    [
+        ("", "it is empty.", "Give one command, such as: zpool status"),
+        ("A=1 cat /etc/hosts", "an assignment before the command is not taken.", "The environment is fixed."),
+        ("zpoool status", "'zpoool' is not one of the read-only programs.", "Nearest: zpool. Others run through proxmox_host_exec."),
+        ("/usr/s?in/zpool status", "'/usr/s?in/zpool' is not one of the read-only programs.", "Nearest: zpool."),
+        ("/a/b/zpool status", "/a/b/zpool is another program than /usr/sbin/zpool.", "Write zpool."),
+        ("vgz", "'vgz' is not one of the read-only programs.", "Nearest: vgs, "),
+        ("pveum user frob", "pveum: list is expected after user.", "Nearest allowed form: pveum user list"),
+    ],
+)
+def test_a_program_that_is_not_there(line: str, words: str, hint: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        match(line)
+    assert refused.value.what == f"Invalid argument command: {words}"
+    assert refused.value.hint.startswith(hint)
+
+
+def test_words_of_any_beginning_and_the_largest_amount() -> None:
+    assert match("grep Xorg /var/log/syslog").argv[1:] == ("Xorg", "/var/log/syslog")
+    assert match("lsof +D /var/log/apt").row == "lsof"
+    assert match("tail -n 200000 /etc/hosts").argv[2] == "200000"

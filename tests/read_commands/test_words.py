@@ -87,6 +87,15 @@ def test_what_lives_inside_double_quotes_of_a_shell(line: str) -> None:
         split(line, shell=True)
 
 
+@pytest.mark.parametrize(
+    ("line", "why"), [("cat ~", "unquoted ~: a home directory"), ("cat #x", "unquoted #: a comment"), ('cat "x', "a quote is not closed")]
+)
+def test_what_a_shell_would_make_of_it_is_named(line: str, why: str) -> None:
+    with pytest.raises(Unreadable) as unreadable:
+        split(line)
+    assert str(unreadable.value) == why
+
+
 def test_other_words_in_double_quotes_are_the_same_to_a_shell() -> None:
     assert split('cat "X /etc/hosts"', shell=True) == (Word("cat"), Word("X /etc/hosts"))
 
@@ -103,7 +112,7 @@ def test_two_readings_of_the_quoting_are_refused(monkeypatch: pytest.MonkeyPatch
         split("a")
 
 
-@given(st.text(st.sampled_from("ab '\"\\;|&$*#~=\t-/"), max_size=14))
+@given(st.text(st.sampled_from("abX '\"\\;|&$*#~=\t-/"), max_size=14))
 @settings(max_examples=400, deadline=None)
 def test_words_are_those_of_shlex(line: str) -> None:
     try:
