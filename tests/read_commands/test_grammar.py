@@ -316,7 +316,7 @@ def test_a_line_for_a_shell_is_told_how_to_do_without(line: str, hint: str) -> N
         ("zpoool status", "'zpoool' is not one of the read-only programs.", "Nearest: zpool. Others run through proxmox_host_exec."),
         ("/usr/s?in/zpool status", "'/usr/s?in/zpool' is not one of the read-only programs.", "Nearest: zpool."),
         ("/a/b/zpool status", "/a/b/zpool is another program than /usr/sbin/zpool.", "Write zpool."),
-        ("vgz", "'vgz' is not one of the read-only programs.", "Nearest: vgs, "),
+        ("zca", "'zca' is not one of the read-only programs.", "Nearest: zcat, xzcat, bzcat. Others run"),
         ("pveum user frob", "pveum: list is expected after user.", "Nearest allowed form: pveum user list"),
     ],
 )
