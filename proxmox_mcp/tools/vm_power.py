@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -276,11 +277,24 @@ async def _size_notes(checks: Checks, guest: Subject, wanted: Mapping[str, int])
         cpus = number(node.row.get("maxcpu"))
         if guest.is_vm and cpus is not None and vcpus > cpus:
             notes.append(f"{guest.node} has {cpus:g} CPUs: a VM with {vcpus} vCPUs does not start there")
-    plugged = set(str(guest.config.get("hotplug", "network,disk,usb")).split(","))
-    hot = {"memory": "memory", "cores": "cpu"}
-    if guest.is_vm and guest.running:
-        if any(hot[name] in plugged for name in wanted):
-            notes.append("hot-plugging is on: if it fails, the change is kept all the same and takes effect with the next start")
-        else:
-            notes.append("the VM runs without hot-plugging for this: the change waits for a stop and start")
+        apart = number(guest.config.get("vcpus")) if guest.is_vm else None
+        if apart is not None and apart > vcpus:
+            notes.append(f"vcpus={apart:g} in its configuration is more than {vcpus}: with that it does not start")
+        elif apart is not None and apart < vcpus:
+            notes.append(
+                f"vcpus={apart:g} in its configuration: so many of the {vcpus} are plugged in, more cores alone do not change that"
+            )
+    return [*notes, *_when_it_counts(guest, wanted)] if guest.is_vm and guest.running else notes
+
+
+def _when_it_counts(guest: Subject, wanted: Mapping[str, int]) -> list[str]:
+    """Of a running VM memory can be hot-plugged; `cores` never is, whatever `hotplug` says (it is `vcpus` that are)."""
+    plugged = "memory" in re.split(r"[,; ]+", str(guest.config.get("hotplug", "")))
+    notes = []
+    if "memory" in wanted and plugged:
+        notes.append("hot-plugging is on: if it fails, the change is kept all the same and takes effect with the next start")
+    elif "memory" in wanted:
+        notes.append("the VM runs without hot-plugging of memory: the change waits for a stop and start")
+    if "cores" in wanted:
+        notes.append("cores are not hot-plugged: the change waits for a stop and start")
     return notes

@@ -245,8 +245,23 @@ async def test_sockets_multiply_and_a_balloon_above_the_memory_is_refused(tmp_pa
         shown = await world.call("resize_vm", vmid=101, cores=10, dry_run=True)
         assert "note: 2 sockets x 10 cores = 20 vCPUs" in shown
         assert "pve1 has 16 CPUs: a VM with 20 vCPUs does not start there" in shown
+        # cores are never hot-plugged, vcpus are
+        assert "hot-plugging is on" not in shown
+        assert "note: cores are not hot-plugged: the change waits for a stop and start" in shown
+        shown = await world.call("resize_vm", vmid=101, memory_mb=4096, dry_run=True)
         assert "hot-plugging is on" in shown
+        assert "waits for a stop and start" not in shown
         assert await world.obstacles("resize_vm", vmid=101, memory_mb=2000) == ["its balloon minimum is 3072 MiB, more than 2000 MiB"]
+
+
+async def test_vcpus_that_are_set_apart_decide_how_many_run(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.config(101, sockets=2, cores=4, vcpus=4)
+        shown = await world.call("resize_vm", vmid=101, cores=8, dry_run=True)
+        assert "note: vcpus=4 in its configuration: so many of the 16 are plugged in, more cores alone do not change that" in shown
+        shown = await world.call("resize_vm", vmid=101, cores=1, dry_run=True)
+        assert "note: vcpus=4 in its configuration is more than 2: with that it does not start" in shown
+        assert "vcpus" not in await world.call("resize_vm", vmid=101, memory_mb=4096, dry_run=True)
 
 
 async def test_a_configuration_that_changed_meanwhile_is_proxmoxs_no(tmp_path: Path) -> None:
