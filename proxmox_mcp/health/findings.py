@@ -277,8 +277,10 @@ def _lacking(each: Lacking) -> str:
 
 
 def _backups(seen: Seen, found: Coverage) -> str:
-    if not seen.guests:
+    if seen.guests is None:
         return "unknown"
+    if not seen.guests:
+        return "no guest is seen that needs one"
     parts = []
     if found.recent or found.missing or not found.unknown:
         parts.append(f"{text.counted(found.recent, 'guests')} with a recent one, {len(found.missing)} without")

@@ -60,12 +60,16 @@ async def vm_power(args: VmPower, call: Call) -> Answer | Plan:
     checks = Checks(call.inventory)
     guest = await subject(call.inventory, args.vmid, node=args.node, kind=args.vm_type)
     if _is_there_already(guest, args.action):
-        return Answer(f"Nothing to do, no request was sent: {guest.name} on {guest.node} is {guest.state.get('status')} already.")
+        now = str(guest.state.get("status"))
+        closer = f" (QEMU: {guest.qmpstatus})" if guest.qmpstatus not in ("", now) else ""
+        return Answer(f"Nothing to do, no request was sent: {guest.name} on {guest.node} is {now}{closer} already.")
     await _may(checks, guest, args.action)
     summary = _WORDS[args.action].format(guest=f"{guest.name} on {guest.node}")
     wanted: Literal["running", "stopped"] = "running" if args.action in ("start", "reboot") else "stopped"
     # a reboot is carried out on the spot even where the HA manager looks after the guest
     ha = guest.ha_managed and args.action != "reboot"
+    lame = "its HA service is in state error: the HA manager does nothing before that is cleared (its HA state set to disabled, then anew)"
+    checks.refuse(lame, when=ha and guest.state["ha"].get("state") == "error")
     params: dict[str, Any] = {"timeout": args.timeout}
     if args.action == "stop" and not ha and await _shutdown_is_under_way(checks, guest):
         params["overrule-shutdown"] = 1
@@ -149,10 +153,7 @@ def _unheard(guest: Subject, timeout: int | None) -> str:
 
 def _ha_notes(guest: Subject, action: str) -> list[str]:
     keeps = "running" if action == "start" else "stopped"
-    notes = [f"HA-managed: the HA manager carries it out and keeps the guest {keeps} from then on"]
-    if guest.state["ha"].get("state") == "error":
-        notes.append("its HA service is in state error: the HA manager does nothing before that is cleared")
-    return notes
+    return [f"HA-managed: the HA manager carries it out and keeps the guest {keeps} from then on"]
 
 
 class ResizeVm(Changing):

@@ -156,6 +156,8 @@ async def test_too_little_room_is_certain_only_where_it_is_taken_at_once(storage
         text = await world.call("create_vm", **{**VM, "disk_storage": "some"}, dry_run=True)
         assert "storage some has 8.0G free, 32.0G are asked for" in text
         assert ("Stands in the way" in text) is certain
+        world.api.on("GET", "/nodes/pve1/storage/some/status", {"active": 1, "avail": 0, "total": 0, "used": 0})
+        assert "free" not in (await world.call("create_vm", **{**VM, "disk_storage": "some"}, dry_run=True)).replace("next free id", "")
 
 
 async def test_storages_that_do_not_serve_are_said(tmp_path: Path) -> None:

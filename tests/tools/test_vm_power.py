@@ -197,6 +197,24 @@ async def test_a_cut_connection_is_unknown_and_is_not_repeated(tmp_path: Path) -
         assert world.log[-1]["state"] == "unknown"
 
 
+@pytest.mark.parametrize("action", ["start", "stop", "shutdown"])
+async def test_an_ha_service_in_error_does_nothing_so_nothing_is_asked_of_it(action: str, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        guest = world.api.world.guests[101 if action != "start" else 102]
+        guest.ha = "error"
+        (line,) = await world.obstacles("vm_power", vmid=guest.vmid, action=action)
+        assert line.startswith("its HA service is in state error: the HA manager does nothing before that is cleared")
+        if action != "start":
+            assert await world.obstacles("vm_power", vmid=guest.vmid, action="reboot") == []
+
+
+async def test_a_vm_that_stands_still_is_not_simply_running(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.on("GET", "/nodes/pve1/qemu/101/status/current", {"status": "running", "qmpstatus": "io-error", "name": "web"})
+        text = await world.call("vm_power", vmid=101, action="start", confirm=True)
+        assert text.endswith("VM 101 (web) on pve1 is running (QEMU: io-error) already.")
+
+
 # --- size
 
 

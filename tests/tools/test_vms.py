@@ -156,6 +156,15 @@ async def test_status_of_a_vm_and_of_a_container() -> None:
     assert "agent" not in container
 
 
+async def test_the_space_that_a_stopped_container_takes_is_not_known() -> None:
+    with served_cluster() as api:
+        api.world.guests[103].status = "stopped"
+        rows = {row["vmid"]: row for row in (await ask_json(api, "list_vms", fields=["vmid", "disk", "mem"]))["items"]}
+        assert (rows[103]["disk"], rows[103]["mem"]) == (None, 0)
+        assert rows[107]["disk"] > 0
+        assert "disk" not in await ask_json(api, "get_vm_status", vmid=103)
+
+
 async def test_g26_a_contradicting_node_or_type_is_corrected_and_said() -> None:
     with served_cluster() as api:
         text = await ask(api, "get_vm_status", vmid=101, node="pve1", vm_type="lxc")
