@@ -108,6 +108,12 @@ async def test_g20_one_of_three_online_is_a_problem(served: ServedApi) -> None:
     assert not [path for path in served.paths if "/nodes/pve2/" in path]
 
 
+async def test_guests_of_a_node_that_has_just_died_do_not_count_as_running(served: ServedApi) -> None:
+    served_guests = [{**G22[0], "vmid": 101 + n, "node": f"pve{n}", "id": f"qemu/{101 + n}"} for n in (1, 2)]
+    serve(served, nodes=G20, guests=served_guests)
+    assert parts(await ask(served, "health_overview"))["guests"] == "2: 1 running, 0 stopped, 1 unknown"
+
+
 async def test_g22_guests_without_numbers_are_counted(served: ServedApi) -> None:
     serve(served, guests=G22)
     assert parts(await ask(served, "health_overview"))["guests"] == "2: 1 running, 0 stopped, 1 unknown"
