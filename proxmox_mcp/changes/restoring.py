@@ -82,7 +82,7 @@ async def _is_there(checks: Checks, archive: Archive, node: str) -> None:
     found = await checks.attempt(volumes.find(checks.inventory, "backup", storage=archive.storage, node=node), "the list of backups")
     if found is None or any(row.get("volid") == archive.volid for row in found.rows()):
         return
-    unseen = (await checks.inventory.permissions()).explains_no_backups(archive.storage)
+    unseen = (await checks.inventory.permissions()).explains_no_backups(archive.storage, vmid=archive.vmid)
     checks.refuse(f"there is no {archive.volid} on {node}; proxmox_list_backups shows what there is", when=not unseen)
     checks.doubt(f"whether {archive.volid} exists: {unseen}", when=bool(unseen))
 

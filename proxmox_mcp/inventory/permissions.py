@@ -34,14 +34,15 @@ class Permissions:
         only = f", only on {', '.join(verdict.only[:5])}" if verdict.only else ""
         return f"this token sees only some {what} or none: it does not hold {privilege} on {path}{only}"
 
-    def explains_no_backups(self, *storages: str) -> str:
-        """Which privileges are missing to see every backup on these storages; "" when the token would see all there is."""
+    def explains_no_backups(self, *storages: str, vmid: int | None = None) -> str:
+        """Which privileges are missing to see every backup (of one guest) on these storages; "" when the token would see all there is."""
+        guests = "/vms" if vmid is None else f"/vms/{vmid}"
         if self.entries is None:
             return f"whether this token may see all backups on {', '.join(storages)} is not known: its permissions could not be read"
         places = [place for name in storages if not self.has(place := f"/storage/{name}", "Datastore.Allocate")]
         blind = [place for place in places if not self.has(place, "Datastore.AllocateSpace")]
         missing = [f"Datastore.AllocateSpace on {', '.join(blind)}"] if blind else []
-        missing += ["VM.Backup on /vms"] if places and not self.has("/vms", "VM.Backup") else []
+        missing += [f"VM.Backup on {guests}"] if places and not self.has(guests, "VM.Backup") else []
         return f"Proxmox leaves out backups that a token may not read; this one lacks {' and '.join(missing)}" if missing else ""
 
     def explains_no_disks(self, storage: str) -> str:
