@@ -60,6 +60,7 @@ def _backup_row(row: Mapping[str, Any]) -> dict[str, Any]:
         **row,
         "type": kind,
         "vmid": number(row.get("vmid")),
+        "ctime": number(row.get("ctime")),
         "size": volumes.size(row),
         "protected": flag(row["protected"]) if "protected" in row else None,
         "verified": part(row.get("verification")).get("state"),
@@ -75,7 +76,7 @@ async def _unseen(call: Call, listing: volumes.Listing, args: ListBackups, some:
     permissions = await call.inventory.permissions()
     read = sorted({place.storage for place in listing.volumes})
     if not read and not listing.failed and args.storage is None:
-        why = permissions.explains_empty("storages", "/storage", "Datastore.Audit")
+        why = permissions.explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         return [why or "no storage is set up for backups"]
     why = permissions.explains_no_backups(*read, vmid=args.vmid) if read else ""
     if some and permissions.entries is None:
@@ -110,7 +111,7 @@ async def list_isos(args: ListIsos, call: Call) -> Answer:
     notes = [*call.inventory.notes, *_not_read(listing)]
     if not rows:
         read = sorted({place.storage for place in listing.volumes})
-        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
+        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         notes.append(why or (f"read: {', '.join(read)}" if read else f"no storage that could be read is set up for {args.content}"))
     columns = (
         *(Column("volid"), Column("size", Kind.BYTES), Column("node")),

@@ -63,7 +63,7 @@ async def list_storage(args: ListStorage, call: Call) -> Answer:
     rows, differing = _once(rows)
     notes = [*inventory.notes, *notes, *differing]
     if not rows and not inventory.gaps:
-        why = (await inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
+        why = (await inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         notes += [why] if why else []
     filters = {"node": places[0] if args.node is not None else None}
     return Answer("storages", rows=rows, columns=_STORAGES, order=("storage", "node"), filters=filters, notes=tuple(notes))
@@ -148,7 +148,7 @@ async def list_cluster_storage(args: ListClusterStorage, call: Call) -> Answer:
     ]
     notes = call.inventory.notes
     if not rows and not call.inventory.gaps:
-        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
+        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         notes += (why,) if why else ()
     return Answer("storages", rows=rows, columns=_CONFIGURED, order=("storage",), notes=notes)
 

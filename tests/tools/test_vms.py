@@ -41,6 +41,10 @@ async def test_g22_rows_without_name_template_or_numbers(served: ServedApi) -> N
         "2 guests\n1 running, 0 stopped, 1 unknown\nvmid name type node status cpu% mem%\n"
         "101 web qemu pve1 running - -\n205 - lxc pve2 unknown - -"
     )
+    served.on("GET", "/cluster/resources", [{**G22[0], "cpu": "0.07", "mem": "512", "maxmem": "1024", "disk": "0", "uptime": "86400"}])
+    asked = ["vmid", "cpu", "mem_fraction", "disk", "uptime"]
+    assert (await ask(served, "list_vms", fields=asked)).splitlines()[2:] == ["vmid cpu% mem% disk uptime", "101 7 50 - 1d"]
+    serve(served, G22)
     rows = (await ask_json(served, "list_vms"))["items"]
     assert [row["template"] for row in rows] == [False, False]
     assert [row["vmid"] for row in (await ask_json(served, "list_vms", status="running"))["items"]] == [101]
