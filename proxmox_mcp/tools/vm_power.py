@@ -274,10 +274,7 @@ async def _size_notes(checks: Checks, guest: Subject, wanted: Mapping[str, int])
         vcpus = cores * sockets
         if sockets > 1:
             notes.append(f"{sockets} sockets x {cores} cores = {vcpus} vCPUs")
-        node = await checks.inventory.node(guest.node)
-        cpus = number(node.row.get("maxcpu"))
-        if guest.is_vm and cpus is not None and vcpus > cpus:
-            notes.append(f"{guest.node} has {cpus:g} CPUs: a VM with {vcpus} vCPUs does not start there")
+        notes += await checks.cpus(guest.node, vcpus) if guest.is_vm else ()
         apart = number(guest.config.get("vcpus")) if guest.is_vm else None
         if apart is not None and apart > vcpus:
             notes.append(f"vcpus={apart:g} in its configuration is more than {vcpus}: with that it does not start")
