@@ -101,7 +101,7 @@ VolumeId = Annotated[
     str,
     AfterValidator(
         matching(
-            r"[A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]:(?!/)(?!.*//)(?!.*(?:^|[:/])\.{1,2}(?:/|$))[A-Za-z0-9][A-Za-z0-9_.:+@ =/~-]*",
+            r"[A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]:(?!/)(?!.*//)(?!.*(?:^|[:/])\.{1,2}(?:/|$))[A-Za-z0-9][A-Za-z0-9_.:+@ =/~()\[\]&-]*",
             "a volume id looks like storage:kind/file",
             longest=512,
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -153,9 +154,22 @@ def _constant(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], *, a
     return {c.name: found[c.head or c.name] for c in columns if (c.head or c.name) in found}
 
 
+# what is measured: a number of these kinds that came as text ("0.07") is the number, else it would be read as another one
+_MEASURED = frozenset({Kind.NUMBER, Kind.BYTES, Kind.PERCENT, Kind.DURATION, Kind.TIME})
+_DIGITS = re.compile(r"\s*[-+]?[0-9]{1,18}(?:(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?)\s*")
+
+
+def _measured(value: str) -> Any:
+    """The number that a text says, the text itself when it says none."""
+    match = _DIGITS.fullmatch(value)
+    return value if match is None else float(value) if match[1] or match[2] else int(value)
+
+
 def _cell(value: Any, kind: Kind) -> str:
     if value is None:
         return "-"
+    if kind is not Kind.TEXT and isinstance(value, str):
+        value = _as_number(value, kind)
     if kind is Kind.TEXT or isinstance(value, str | list | tuple | dict):
         shown = value if isinstance(value, str) else _inline(value)
         if not (shown.isascii() and shown.isprintable() and len(shown) <= CELL):
@@ -164,10 +178,15 @@ def _cell(value: Any, kind: Kind) -> str:
     return human(value, kind)
 
 
+def _as_number(value: Any, kind: Kind) -> Any:
+    return _measured(value) if isinstance(value, str) and kind in _MEASURED else value
+
+
 def human(value: Any, kind: Kind) -> str:
     """One raw value as a person reads it; a value of an unexpected type is shown as it is, unknown as "-"."""
     if value is None:
         return "-"
+    value = _as_number(value, kind)
     if isinstance(value, bool) or (kind is Kind.FLAG and value in (0, 1)):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -198,7 +217,7 @@ def _record(answer: Answer, view: View) -> str:
 
 def _values(answer: Answer, record: Mapping[str, Any]) -> list[str]:
     """A line for each value; texts in a list get a line each, objects in a list a small table."""
-    kinds = {**{column.name: column.kind for column in answer.columns}, **answer.kinds}
+    kinds = _kinds(answer)
     out: list[str] = []
     for name, value in record.items():
         several = isinstance(value, list | tuple) and bool(value)
@@ -210,9 +229,14 @@ def _values(answer: Answer, record: Mapping[str, Any]) -> list[str]:
             out += [" ".join(_cell(item.get(key), kinds.get(key, Kind.TEXT)) for key in heads) for item in value]
         else:
             kind = kinds.get(name, Kind.TEXT)
-            unit = "%" if kind is Kind.PERCENT and isinstance(value, int | float) else ""
+            number = isinstance(_as_number(value, kind), int | float)
+            unit = "%" if kind is Kind.PERCENT and number else ""
             out.append(f"{name}: {text.clean(human(value, kind), VALUE)}{unit}")
     return out
+
+
+def _kinds(answer: Answer) -> dict[str, Kind]:
+    return {**{column.name: column.kind for column in answer.columns}, **answer.kinds}
 
 
 def fence(block: str, source: str, most: int = 24_000) -> str:
@@ -226,7 +250,8 @@ def _envelope(answer: Answer, view: View) -> dict[str, Any]:
     out: dict[str, Any] = {"title": text.clean(answer.title, VALUE)}
     if answer.lines:
         out["lines"] = [text.clean(line, LINE) for line in answer.lines]
-    out |= _plain(_picked(answer, view))
+    kinds = _kinds(answer)
+    out |= _plain({name: _as_number(value, kinds.get(name, Kind.TEXT)) for name, value in _picked(answer, view).items()})
     if answer.text is not None:
         out["text"] = text.clean_block(answer.text, answer.text_limit)
     if answer.notes:
@@ -254,7 +279,7 @@ def _unknown_fields(unknown: Sequence[str], known: Sequence[str]) -> InvalidArgu
 
 
 def _json_row(row: Mapping[str, Any], columns: Sequence[Column], every: bool) -> dict[str, Any]:
-    return {c.name: _plain(row.get(c.name)) for c in columns if not every or c.default or row.get(c.name) is not None}
+    return {c.name: _plain(_as_number(row.get(c.name), c.kind)) for c in columns if not every or c.default or row.get(c.name) is not None}
 
 
 def _plain(value: Any) -> Any:

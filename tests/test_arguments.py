@@ -150,6 +150,7 @@ def test_hostile_node_names_are_refused(node: str) -> None:
         "local:backup/vzdump-qemu-101-2026_02_28-03_00_00.vma.zst",
         "pbs:backup/vm/101/2026-03-01T01:00:00Z",
         "local-lvm:vm-1-disk-0",
+        "nas:iso/Win11_24H2 (1) [x64] R&D.iso",
     ],
 )
 def test_volume_ids(volume: str) -> None:
@@ -158,7 +159,22 @@ def test_volume_ids(volume: str) -> None:
 
 @pytest.mark.parametrize(
     "volume",
-    ["nas:../x", "nas:iso/../../x", "nas:/etc", "nas:", "iso/x", "nas:a//b", "nas:iso/..", "nas:a\nb", "nas:x?y", "nas:x#y", "nas:x%2f"],
+    [
+        "nas:../x",
+        "nas:iso/../../x",
+        "nas:/etc",
+        "nas:",
+        "iso/x",
+        "nas:a//b",
+        "nas:iso/..",
+        "nas:a\nb",
+        "nas:x?y",
+        "nas:x#y",
+        "nas:x%2f",
+        "nas:iso/x.iso,media=disk",
+        "nas:iso/x;y",
+        "nas:(x)",
+    ],
 )
 def test_hostile_volume_ids_are_refused(volume: str) -> None:
     with pytest.raises(InvalidArgument, match="volume"):

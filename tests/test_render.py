@@ -52,6 +52,22 @@ def test_a_list_is_a_caption_a_header_and_rows() -> None:
     assert render(answer, View()) == ("2 guests; type=qemu; node=pve1\nvmid name cpu%\n101 web 3\n102 - -\nnote: pve2: not reachable (595)")
 
 
+def test_numbers_that_came_as_text_are_the_numbers_they_say() -> None:
+    rows = [
+        {"vmid": "101", "name": "101", "node": "7", "cpu": "0.07", "mem": "2147483648", "since": "1772326800"},
+        {"vmid": 102, "name": None, "node": "8", "cpu": "n/a", "mem": "", "since": "1e3"},
+    ]
+    answer = Answer("guests", rows=rows, columns=COLUMNS, order=("vmid",))
+    asked = View(fields=[column.name for column in COLUMNS])
+    assert render(answer, asked).splitlines()[2:] == ['102 - 8 n/a "" 1970-01-01 00:16Z', "101 101 7 7 2.0G 2026-03-01 01:00Z"]
+    assert json.loads(render(answer, View(json=True)))["items"][1] == {
+        "vmid": 101, "name": "101", "node": "7", "cpu": 0.07, "mem": 2147483648, "since": 1772326800,
+    }  # fmt: skip
+    one = Answer("guest", record={"cpu": "0.07", "mem": "1024", "name": "7"}, columns=COLUMNS)
+    assert render(one, View()) == "guest\ncpu: 7%\nmem: 1.0K\nname: 7"
+    assert json.loads(render(one, View(json=True))) == {"title": "guest", "cpu": 0.07, "mem": 1024, "name": "7"}
+
+
 def test_empty_unknown_and_dash_are_told_apart() -> None:
     rows = [{"a": 1, "b": ""}, {"a": 2, "b": None}, {"a": 3, "b": "-"}, {"a": 4, "b": "two words"}, {"a": 5, "b": 'q"q'}]
     text = render(Answer("things", rows=rows, columns=(Column("a"), Column("b")), order=("a",)), View())

@@ -12,6 +12,8 @@ _FILE = re.compile(
     r"\.(?:(?:vma|tar)(?:\.(?:gz|lzo|zst|bz2|xz))?|tgz)",
     re.ASCII,
 )
+# a file that was renamed keeps its owner as long as its name begins like this
+_OWNED = re.compile(r"backup/(?:[^/]+/)*vzdump-(?P<kind>qemu|lxc)-(?P<vmid>[1-9][0-9]{2,8})-.+", re.ASCII)
 _SERVER = re.compile(r"backup/(?:ns/[^/]+/)*(?P<kind>vm|ct)/(?P<vmid>[1-9][0-9]{2,8})/(?P<when>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.ASCII)
 _KINDS: dict[str, GuestKind] = {"qemu": "qemu", "lxc": "lxc", "vm": "qemu", "ct": "lxc"}
 
@@ -35,6 +37,9 @@ def parse(volid: str) -> Archive:
         match = pattern.fullmatch(name)
         if match is not None:
             return Archive(volid, storage, _KINDS[match["kind"]], int(match["vmid"]), match["when"], server)
+    owned = _OWNED.fullmatch(name)
+    if owned is not None:
+        return Archive(volid, storage, _KINDS[owned["kind"]], int(owned["vmid"]), "", False)
     # a renamed file still tells by its form what is in it
     kind: GuestKind | None = "qemu" if re.search(r"\.vma(\.|$)", name) else "lxc" if re.search(r"\.(tar(\.|$)|tgz$)", name) else None
     return Archive(volid, storage, kind, None, "", False)

@@ -25,7 +25,17 @@ class Source:
 
     @property
     def disks(self) -> list[Volume]:
-        return [volume for volume in guest_config.disks(self.config, self.guest.guest.kind) if not volume.key.startswith("unused")]
+        """What is copied: no unused disks, and not the RAM that a snapshot has saved."""
+        return [volume for volume in guest_config.disks(self.config, self.guest.guest.kind) if _is_copied(volume)]
+
+    @property
+    def drives(self) -> list[Volume]:
+        """CD-ROM and cloud-init drives."""
+        return [volume for volume in guest_config.volumes(self.config, self.guest.guest.kind) if volume.is_drive]
+
+
+def _is_copied(volume: Volume) -> bool:
+    return volume.key != "vmstate" and not volume.key.startswith("unused")
 
 
 async def source(checks: Checks, guest: Subject, snapname: str | None) -> Source:
@@ -57,6 +67,8 @@ async def possible(checks: Checks, wanted: Source, *, full: bool, target: str, s
     await _feature(checks, wanted, full=full)
     running_container = not guest.is_vm and guest.running and full and wanted.snapname is None
     checks.refuse(f"{guest.name} is running: a container is copied while stopped, or from a snapshot (snapname)", when=running_container)
+    running_tpm = full and guest.is_vm and guest.running and wanted.snapname is None and "tpmstate0" in wanted.config
+    checks.refuse(f"{guest.name} is running: its TPM state is copied while it is stopped, or from a snapshot (snapname)", when=running_tpm)
     for mount in guest_config.bind_mounts(wanted.config, guest.guest.kind):
         checks.refuse(f"{mount} is a directory or device of the host: a container with one cannot be cloned", when=not guest.is_vm)
     if target != guest.node:
@@ -93,9 +105,9 @@ async def _feature(checks: Checks, wanted: Source, *, full: bool) -> None:
 
 
 async def _reachable(checks: Checks, wanted: Source, target: str, storage: str | None) -> None:
-    """Another node gets a copy through shared storage alone."""
+    """Another node gets a copy through shared storage alone, and the ISO image or cloud-init drive of a VM is no exception."""
     known = {ref.name: ref for ref in await checks.inventory.storages()}
-    for volume in wanted.disks:
+    for volume in (*wanted.disks, *(drive for drive in wanted.drives if drive.storage is not None)):
         ref = known.get(volume.storage or "")
         if ref is None:
             checks.doubt(f"whether {target} has storage {volume.storage} of {volume.key}: it is not visible")
@@ -113,5 +125,7 @@ async def privileges(checks: Checks, wanted: Source, newid: int, target: str, st
         Need(f"/vms/{newid}", ("VM.Allocate",)),
         *(Need(f"/storage/{name}", ("Datastore.AllocateSpace",)) for name in sorted(written)),
     )
+    if any(drive.source == "cdrom" for drive in wanted.drives):
+        await checks.privileges(Need("/", ("Sys.Console",)))
     for card in guest_config.cards(wanted.config):
         await checks.bridge(target, card.bridge, tag=card.tag)

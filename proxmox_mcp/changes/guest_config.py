@@ -14,6 +14,7 @@ _VOLUME_KEYS = {
     "qemu": re.compile(r"(?:ide|sata|scsi|virtio)\d{1,2}|efidisk0|tpmstate0|unused\d{1,3}|vmstate"),
     "lxc": re.compile(r"rootfs|mp\d{1,3}|unused\d{1,3}"),
 }
+_CLOUD_INIT = re.compile(r"[:/](?:vm-\d+-)?cloudinit(?:\.(?:raw|qcow2|vmdk))?\Z")
 _NET_KEY = re.compile(r"net\d{1,2}")
 # the memory of a guest whose configuration does not say
 DEFAULT_MEMORY = 512
@@ -40,6 +41,11 @@ class Volume:
     def is_drive(self) -> bool:
         """A CD-ROM or cloud-init drive: its content does not belong to the guest."""
         return self.options.get("media") == "cdrom"
+
+    @property
+    def is_cloud_init(self) -> bool:
+        """A cloud-init drive: made anew from the configuration wherever it is."""
+        return self.is_drive and _CLOUD_INIT.search(self.source) is not None
 
     @property
     def size(self) -> int | None:

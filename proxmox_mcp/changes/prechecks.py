@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from proxmox_mcp import privileges, tasks
 from proxmox_mcp.changes.subject import Subject
 from proxmox_mcp.errors import ApiError, AuthenticationError, Busy, InvalidArgument, RequestTimeout
-from proxmox_mcp.inventory import Inventory, read_rows
+from proxmox_mcp.inventory import Inventory, number, read_rows
 from proxmox_mcp.privileges import Need
 
 T = TypeVar("T")
@@ -117,6 +117,15 @@ class Checks:
         absent = f"no bridge {bridge} is visible on {node} (visible: {seen}); a guest with it does not start"
         self.refuse(absent, when=starts)
         return () if starts else (absent,)
+
+    async def cpus(self, node: str, vcpus: int, *, starts: bool = False) -> tuple[str, ...]:
+        """Whether the node has the CPUs for a VM with so many: with fewer it can be made but not started. Notes."""
+        there = number((await self.inventory.node(node)).row.get("maxcpu"))
+        if there is None or vcpus <= there:
+            return ()
+        short = f"{node} has {there:g} CPUs: a VM with {vcpus} vCPUs does not start there"
+        self.refuse(short, when=starts)
+        return () if starts else (short,)
 
 
 async def next_id_instead(inventory: Inventory, path: tuple[str | int, ...], params: Mapping[str, Any]) -> str:

@@ -82,7 +82,7 @@ async def _is_there(checks: Checks, archive: Archive, node: str) -> None:
     found = await checks.attempt(volumes.find(checks.inventory, "backup", storage=archive.storage, node=node), "the list of backups")
     if found is None or any(row.get("volid") == archive.volid for row in found.rows()):
         return
-    unseen = (await checks.inventory.permissions()).explains_no_backups(archive.storage)
+    unseen = (await checks.inventory.permissions()).explains_no_backups(archive.storage, vmid=archive.vmid)
     checks.refuse(f"there is no {archive.volid} on {node}; proxmox_list_backups shows what there is", when=not unseen)
     checks.doubt(f"whether {archive.volid} exists: {unseen}", when=bool(unseen))
 
@@ -133,7 +133,9 @@ async def privileges(checks: Checks, archive: Archive, vmid: int, written: tuple
     held = await checks.inventory.permissions()
     # whoever may allocate the storage, or restores a backup over the very guest it is of, may read it anyway
     if held.has(place, "Datastore.Allocate") is False and archive.vmid != vmid:
-        await checks.privileges(Need(place, ("Datastore.AllocateSpace",)))
+        # a backup of nobody is read by whoever may allocate the storage, and by nobody else
+        space = Need(place, ("Datastore.Allocate" if archive.vmid is None else "Datastore.AllocateSpace",))
+        await checks.privileges(space)
         if archive.vmid is not None:
             await checks.privileges(Need(f"/vms/{archive.vmid}", ("VM.Backup",)))
     await checks.privileges(Need(guest, ("VM.Backup" if overwrite else "VM.Allocate",)))

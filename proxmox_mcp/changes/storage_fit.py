@@ -52,7 +52,8 @@ def _room(checks: Checks, ref: StorageRef, node: str, state: Mapping[str, Any], 
     if not flag(state.get("active")):
         checks.refuse(f"storage {ref.name} is not active on {node}")
         return ()
-    free = number(state.get("avail"))
+    # all sizes are 0 where the type does not tell them: iscsi, esxi
+    free = None if number(state.get("total")) == 0 else number(state.get("avail"))
     if gib is None or free is None or free >= gib * GIB:
         return ()
     short = f"storage {ref.name} has {text.size(free)} free, {text.size(gib * GIB)} are asked for"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from proxmox_mcp.health.sources import DAY, Row, Seen
 from proxmox_mcp.inventory import Guest, flag, number, part
-from proxmox_mcp.storages.volumes import Place
+from proxmox_mcp.storages.volumes import Place, size
 
 _SEES_STORAGES = ("Datastore.Audit", "Datastore.AllocateSpace", "Datastore.Allocate")
 RECENT = 8 * DAY  # seconds; longer where a guest's job runs more seldom than every four days
@@ -60,7 +60,9 @@ def _newest(seen: Seen) -> dict[int, float]:
     newest: dict[int, float] = {}
     for volume in (volume for volumes in seen.backups.values() for volume in volumes):
         vmid, time = number(volume.get("vmid")), number(volume.get("ctime"))
-        bad = part(volume.get("verification")).get("state") == "failed"
+        verified = part(volume.get("verification")).get("state")
+        # a backup server gives no size where there is no index to read: the backup is not finished, or broken
+        bad = verified == "failed" or (verified != "ok" and str(volume.get("format")).startswith("pbs-") and size(volume) is None)
         if vmid is not None and time is not None and not bad:
             newest[int(vmid)] = max(time, newest.get(int(vmid), time))
     return newest

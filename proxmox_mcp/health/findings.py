@@ -138,7 +138,9 @@ def _guests(seen: Seen) -> str:
     if seen.guests is None:
         return "unknown"
     real = [guest for guest in seen.guests if not guest.template]
-    counts = Counter(guest.status for guest in real)
+    # what Proxmox says of guests can be some minutes old; of a node that is gone it is not the truth any more
+    away = {node.name for node in seen.nodes if node.online is False}
+    counts = Counter("unknown" if guest.node in away else guest.status for guest in real)
     said = ", ".join(f"{counts[state]} {text.clean(state, 20)}" for state in sorted({"running", "stopped", *counts}))
     templates = len(seen.guests) - len(real)
     return f"{len(real)}: {said}" + (f"; {text.counted(templates, 'templates')}" if templates else "")
@@ -277,8 +279,10 @@ def _lacking(each: Lacking) -> str:
 
 
 def _backups(seen: Seen, found: Coverage) -> str:
-    if not seen.guests:
+    if seen.guests is None:
         return "unknown"
+    if not seen.guests:
+        return "no guest is seen that needs one"
     parts = []
     if found.recent or found.missing or not found.unknown:
         parts.append(f"{text.counted(found.recent, 'guests')} with a recent one, {len(found.missing)} without")

@@ -87,9 +87,10 @@ async def _cluster(inventory: Inventory, seen: Seen) -> None:
         "permissions": inventory.permissions,
     }
     found = await gather(sources, each=SOURCE_SECONDS, total=FIRST_SECONDS, at_once=len(sources))
-    for error in (found["nodes"], found["guests"]):
-        # without either there is no overview; a refused token or certificate is the one thing to say
-        if isinstance(error, ProxmoxMcpError) and (isinstance(error, _FATAL) or isinstance(found["guests"], ProxmoxMcpError)):
+    failed = [error for error in (found["nodes"], found["guests"]) if isinstance(error, ProxmoxMcpError)]
+    for error in failed:
+        # without both there is no overview; a refused token or certificate is the one thing to say
+        if isinstance(error, _FATAL) or len(failed) == 2:
             raise error
     good = {name: result for name, result in found.items() if not isinstance(result, ProxmoxMcpError)}
     seen.gaps += [gap(name, result) for name, result in found.items() if isinstance(result, ProxmoxMcpError)]

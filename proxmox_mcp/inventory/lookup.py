@@ -94,7 +94,7 @@ class Inventory(Lists):
         found = next((ref for ref in known if ref.name == name), None)
         if found is None:
             seen = ", ".join(ref.name for ref in known[:20]) or "none"
-            unseen = (await self.permissions()).explains_empty("storages", f"/storage/{name}", "Datastore.Audit")
+            unseen = (await self.permissions()).explains_empty("storages", f"/storage/{name}", "Datastore.Audit", "Datastore.AllocateSpace")
             raise NotFound(f"no storage {name} is visible; there are: {seen}" + (f" ({unseen})" if unseen else ""), status=0)
         return found
 

@@ -19,8 +19,8 @@ class Permissions:
             return None
         return privileges.judge((privileges.Need(path, (privilege,)),), self.entries).state == "works"
 
-    def explains_empty(self, what: str, path: str, privilege: str) -> str:
-        """Why a list of `what` may be empty or short without an error; "" when the token would see all there is."""
+    def explains_empty(self, what: str, path: str, *any_of: str) -> str:
+        """Why a list of `what` may be empty or short without an error; "" when the token would see all there is, by one of these."""
         if self.entries is None:
             return f"whether this token may see all {what} is not known: its permissions could not be read"
         if not self.entries:
@@ -28,20 +28,22 @@ class Permissions:
                 f"0 {what} are visible to this token, and its permission list is empty: with no role Proxmox shows it nothing. "
                 "Grant one: Datacenter → Permissions → API Token Permission"
             )
-        verdict = privileges.judge((privileges.Need(path, (privilege,)),), self.entries)
+        need = privileges.Need(path, any_of)
+        verdict = privileges.judge((need,), self.entries)
         if verdict.state == "works":
             return ""
         only = f", only on {', '.join(verdict.only[:5])}" if verdict.only else ""
-        return f"this token sees only some {what} or none: it does not hold {privilege} on {path}{only}"
+        return f"this token sees only some {what} or none: it does not hold {need}{only}"
 
-    def explains_no_backups(self, *storages: str) -> str:
-        """Which privileges are missing to see every backup on these storages; "" when the token would see all there is."""
+    def explains_no_backups(self, *storages: str, vmid: int | None = None) -> str:
+        """Which privileges are missing to see every backup (of one guest) on these storages; "" when the token would see all there is."""
+        guests = "/vms" if vmid is None else f"/vms/{vmid}"
         if self.entries is None:
             return f"whether this token may see all backups on {', '.join(storages)} is not known: its permissions could not be read"
         places = [place for name in storages if not self.has(place := f"/storage/{name}", "Datastore.Allocate")]
         blind = [place for place in places if not self.has(place, "Datastore.AllocateSpace")]
         missing = [f"Datastore.AllocateSpace on {', '.join(blind)}"] if blind else []
-        missing += ["VM.Backup on /vms"] if places and not self.has("/vms", "VM.Backup") else []
+        missing += [f"VM.Backup on {guests}"] if places and not self.has(guests, "VM.Backup") else []
         return f"Proxmox leaves out backups that a token may not read; this one lacks {' and '.join(missing)}" if missing else ""
 
     def explains_no_disks(self, storage: str) -> str:

@@ -19,7 +19,7 @@ from proxmox_mcp.errors import (
     RequestTimeout,
     Unsupported,
 )
-from proxmox_mcp.inventory import Reader, part, read_object, read_rows, word
+from proxmox_mcp.inventory import Reader, number, part, read_object, read_rows, word
 from proxmox_mcp.plan import ApiCall, GuestState, StepResult
 from proxmox_mcp.tasks.logs import explain, page
 from proxmox_mcp.tasks.upid import RUNNING, UPID_MAX, TaskVerdict, Upid, verdict
@@ -105,7 +105,7 @@ async def wait_guest(api: Reader, state: GuestState, seconds: float, *, progress
             current = await read_object(api, "nodes", node, state.kind, state.vmid, "status", "current", timeout=timeout)
         except NotFound:
             rows = await read_rows(api, "cluster", "resources", params={"type": "vm"}, timeout=timeout)
-            places = [place for row in rows if row.get("vmid") == state.vmid and (place := word(row.get("node")))]
+            places = [place for row in rows if number(row.get("vmid")) == state.vmid and (place := word(row.get("node")))]
             if not places or places[0] == node:
                 raise
             node = places[0]

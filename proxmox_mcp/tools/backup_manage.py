@@ -135,7 +135,7 @@ async def _made(call: Call, storage: str, guest: Subject, results: Sequence[Step
     started = Upid.parse(results[0].upid).started
     fresh = [row for row in found.rows() if (number(row.get("ctime")) or 0) >= started - 1]
     if not fresh:
-        unseen = (await inventory.permissions()).explains_no_backups(storage)
+        unseen = (await inventory.permissions()).explains_no_backups(storage, vmid=guest.vmid)
         return {}, (f"the new archive is not in the list of {storage}" + (f": {unseen}" if unseen else ""),)
     row = max(fresh, key=lambda row: number(row.get("ctime")) or 0)
     return {"archive": str(row["volid"]), "size": volumes.size(row), "made": row.get("ctime")}, ()

@@ -38,9 +38,7 @@ async def list_backups(args: ListBackups, call: Call) -> Answer:
     """
     listing = await volumes.find(call.inventory, "backup", storage=args.storage, node=args.node, vmid=args.vmid)
     rows = [_backup_row(row) for row in listing.rows()]
-    notes = [*call.inventory.notes, *_not_read(listing)]
-    if not rows:
-        notes += await _why_none(call, listing, args.storage)
+    notes = [*call.inventory.notes, *_not_read(listing), *await _unseen(call, listing, args, bool(rows))]
     columns = (
         *(Column("vmid", Kind.NUMBER), Column("type"), Column("ctime", Kind.TIME, head="created")),
         *(Column("size", Kind.BYTES), Column("volid")),
@@ -62,6 +60,7 @@ def _backup_row(row: Mapping[str, Any]) -> dict[str, Any]:
         **row,
         "type": kind,
         "vmid": number(row.get("vmid")),
+        "ctime": number(row.get("ctime")),
         "size": volumes.size(row),
         "protected": flag(row["protected"]) if "protected" in row else None,
         "verified": part(row.get("verification")).get("state"),
@@ -72,17 +71,19 @@ def _not_read(listing: volumes.Listing) -> list[str]:
     return [f"not read, because disabled: {', '.join(listing.disabled)}"] if listing.disabled else []
 
 
-async def _why_none(call: Call, listing: volumes.Listing, storage: str | None) -> list[str]:
-    """An empty list of backups is told apart from one that this token must not see."""
+async def _unseen(call: Call, listing: volumes.Listing, args: ListBackups, some: bool) -> list[str]:
+    """Backups that are not there are told apart from those that this token must not see."""
     permissions = await call.inventory.permissions()
     read = sorted({place.storage for place in listing.volumes})
-    if not read and not listing.failed and storage is None:
-        why = permissions.explains_empty("storages", "/storage", "Datastore.Audit")
+    if not read and not listing.failed and args.storage is None:
+        why = permissions.explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         return [why or "no storage is set up for backups"]
-    why = permissions.explains_no_backups(*read) if read else ""
+    why = permissions.explains_no_backups(*read, vmid=args.vmid) if read else ""
+    if some and permissions.entries is None:
+        return []
     if why:
-        return [f"0 visible, which does not mean that there are none: {why}"]
-    return [f"read: {', '.join(read)}"] if read else []
+        return [f"there may be more: {why}" if some else f"0 visible, which does not mean that there are none: {why}"]
+    return [f"read: {', '.join(read)}"] if read and not some else []
 
 
 class ListIsos(Listing):
@@ -110,7 +111,7 @@ async def list_isos(args: ListIsos, call: Call) -> Answer:
     notes = [*call.inventory.notes, *_not_read(listing)]
     if not rows:
         read = sorted({place.storage for place in listing.volumes})
-        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
+        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         notes.append(why or (f"read: {', '.join(read)}" if read else f"no storage that could be read is set up for {args.content}"))
     columns = (
         *(Column("volid"), Column("size", Kind.BYTES), Column("node")),

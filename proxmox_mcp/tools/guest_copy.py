@@ -185,13 +185,17 @@ async def move_disk(args: MoveDisk, call: Call) -> Plan:
 
 
 async def _may_move(args: MoveDisk, checks: Checks, guest: Subject, volume: Volume, ref: StorageRef | None) -> None:
-    checks.refuse(f"{volume} is a CD-ROM or cloud-init drive, and those are not moved", when=volume.is_drive)
+    checks.refuse(f"{volume} is a CD-ROM drive, and those are not moved", when=volume.is_drive and not volume.is_cloud_init)
     checks.refuse(f"{volume} is a directory or device of the host, and those are not moved", when=volume.is_path)
     same = volume.storage == args.target_storage and (not guest.is_vm or args.format in (None, volume.format))
     checks.refuse(f"{volume} is on storage {args.target_storage} already", when=same)
+    stop = f"proxmox_vm_power vmid={guest.vmid} action=shutdown"
     if guest.running and not guest.is_vm:
-        stop = f"proxmox_vm_power vmid={guest.vmid} action=shutdown"
         checks.refuse(f"{guest.name} is running: a container's volume is moved while it is stopped ({stop})")
+    if guest.running and args.disk == "tpmstate0":
+        checks.refuse(f"{guest.name} is running: its TPM state is moved while it is stopped ({stop})")
+    if not guest.is_vm and args.disk.startswith("unused"):
+        checks.refuse(f"{volume} is not in use: of a container only what is in use is moved")
     checks.refuse("format is for the disks of VMs", when=args.format is not None and not guest.is_vm)
     if guest.is_vm and ref is not None and args.format is not None and args.format not in storage_fit.formats(ref):
         checks.refuse(f"storage {ref.name} of type {ref.type} has no {args.format}, only {', '.join(storage_fit.formats(ref))}")
@@ -214,6 +218,13 @@ async def _snapshots_with(checks: Checks, guest: Subject, volume: Volume) -> lis
 
 
 def _format_notes(args: MoveDisk, guest: Subject, volume: Volume, ref: StorageRef | None) -> tuple[str, ...]:
-    if not guest.is_vm or ref is None or args.format is not None or volume.format != "raw" or storage_fit.formats(ref)[0] != "qcow2":
+    if (
+        not guest.is_vm
+        or volume.is_drive
+        or ref is None
+        or args.format is not None
+        or volume.format != "raw"
+        or storage_fit.formats(ref)[0] != "qcow2"
+    ):
         return ()
     return (f"it arrives as raw on {ref.name}, where only qcow2 takes snapshots: format=qcow2 converts it",)

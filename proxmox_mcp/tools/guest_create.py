@@ -63,6 +63,7 @@ async def create_vm(args: CreateVm, call: Call) -> Plan:
     ref, notes = await _disk_fits(checks, "qemu", args.disk_storage, node, args.disk_gb)
     form = storage_fit.formats(ref)[0] if ref is not None else "raw"
     notes += await checks.bridge(node, args.bridge, starts=args.start)
+    notes += await checks.cpus(node, args.sockets * args.cores, starts=args.start)
     if args.iso is not None:
         await storage_fit.volume_exists(checks, args.iso, node, "iso")
         await checks.privileges(Need(f"/storage/{args.iso.partition(':')[0]}", ("Datastore.AllocateSpace", "Datastore.Audit")))

@@ -108,7 +108,7 @@ def _status(found: dict[str, Any]) -> dict[str, Any]:
         "cpu_sockets": cpu.get("sockets"),
         "cpu_mhz": number(cpu.get("mhz")),
         **{f"memory_{name}": memory.get(name) for name in ("used", "available", "free", "total")},
-        **({"swap": "none"} if swap.get("total") == 0 else {f"swap_{name}": swap.get(name) for name in ("used", "total")}),
+        **({"swap": "none"} if number(swap.get("total")) == 0 else {f"swap_{name}": swap.get(name) for name in ("used", "total")}),
         **{f"rootfs_{name}": root.get(name) for name in ("used", "avail", "total")},
         "ksm_shared": ksm.get("shared"),
         "boot": boot.get("mode"),

@@ -8,7 +8,7 @@ from typing import Any
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Kind as GuestType
 from proxmox_mcp.arguments import Listing, NodeName, Vmid
-from proxmox_mcp.inventory import flag, read_rows
+from proxmox_mcp.inventory import flag, number, read_rows
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -42,7 +42,11 @@ async def list_snapshots(args: ListSnapshots, call: Call) -> Answer:
     """
     guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type)
     found = await read_rows(call.api, "nodes", guest.node, guest.kind, guest.vmid, "snapshot")
-    rows = [{**row, "vmstate": flag(row["vmstate"]) if "vmstate" in row else None} for row in found if row.get("name") != CURRENT]
+    rows = [
+        {**row, "snaptime": number(row.get("snaptime")), "vmstate": flag(row["vmstate"]) if "vmstate" in row else None}
+        for row in found
+        if row.get("name") != CURRENT
+    ]
     now: Mapping[str, Any] = next((row for row in found if row.get("name") == CURRENT), {})
     unfinished = [str(row.get("name")) for row in rows if row.get("snapstate")]
     notes = [*call.inventory.notes]

@@ -63,7 +63,7 @@ async def list_storage(args: ListStorage, call: Call) -> Answer:
     rows, differing = _once(rows)
     notes = [*inventory.notes, *notes, *differing]
     if not rows and not inventory.gaps:
-        why = (await inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
+        why = (await inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         notes += [why] if why else []
     filters = {"node": places[0] if args.node is not None else None}
     return Answer("storages", rows=rows, columns=_STORAGES, order=("storage", "node"), filters=filters, notes=tuple(notes))
@@ -83,8 +83,8 @@ def _once(rows: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[st
 def _storage_row(entry: Mapping[str, Any], node: str) -> dict[str, Any]:
     shared = flag(entry.get("shared"))
     row = {**entry, "shared": shared, "node": "shared" if shared else node, "at": node, "state": storage_state(entry)}
-    if row["state"] != "active":
-        # Proxmox fills in zeros for what it could not look at
+    if row["state"] != "active" or not number(row.get("total")):
+        # Proxmox fills in zeros for what it could not look at, and for types that do not tell (iscsi, esxi)
         row |= dict.fromkeys(("total", "used", "avail", "used_fraction"))
     elif row.get("used_fraction") is None:
         row["used_fraction"] = share(entry.get("used"), entry.get("total"))
@@ -148,7 +148,7 @@ async def list_cluster_storage(args: ListClusterStorage, call: Call) -> Answer:
     ]
     notes = call.inventory.notes
     if not rows and not call.inventory.gaps:
-        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit")
+        why = (await call.inventory.permissions()).explains_empty("storages", "/storage", "Datastore.Audit", "Datastore.AllocateSpace")
         notes += (why,) if why else ()
     return Answer("storages", rows=rows, columns=_CONFIGURED, order=("storage",), notes=notes)
 
@@ -209,8 +209,9 @@ async def storage_usage_detail(args: StorageUsage, call: Call) -> Answer:
     notes = [*call.inventory.notes, *await _remarks(call, ref.name, ref.content & (wanted or ref.content), rows)]
     record: dict[str, Any] = {"state": storage_state(status)}
     if record["state"] == "active":
-        record |= {name: status.get(name) for name in ("total", "used", "avail")}
-        record["used_fraction"] = share(status.get("used"), status.get("total"))
+        known = status if number(status.get("total")) else {}  # all 0 where the type does not tell: iscsi, esxi
+        record |= {name: known.get(name) for name in ("total", "used", "avail")}
+        record["used_fraction"] = share(known.get("used"), known.get("total"))
     record["by_content"] = _totals(rows)
     columns = (
         *(Column("volid"), Column("content"), Column("vmid", Kind.NUMBER), Column("size", Kind.BYTES)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -59,12 +60,16 @@ async def vm_power(args: VmPower, call: Call) -> Answer | Plan:
     checks = Checks(call.inventory)
     guest = await subject(call.inventory, args.vmid, node=args.node, kind=args.vm_type)
     if _is_there_already(guest, args.action):
-        return Answer(f"Nothing to do, no request was sent: {guest.name} on {guest.node} is {guest.state.get('status')} already.")
+        now = str(guest.state.get("status"))
+        closer = f" (QEMU: {guest.qmpstatus})" if guest.qmpstatus not in ("", now) else ""
+        return Answer(f"Nothing to do, no request was sent: {guest.name} on {guest.node} is {now}{closer} already.")
     await _may(checks, guest, args.action)
     summary = _WORDS[args.action].format(guest=f"{guest.name} on {guest.node}")
     wanted: Literal["running", "stopped"] = "running" if args.action in ("start", "reboot") else "stopped"
     # a reboot is carried out on the spot even where the HA manager looks after the guest
     ha = guest.ha_managed and args.action != "reboot"
+    lame = "its HA service is in state error: the HA manager does nothing before that is cleared (its HA state set to disabled, then anew)"
+    checks.refuse(lame, when=ha and guest.state["ha"].get("state") == "error")
     params: dict[str, Any] = {"timeout": args.timeout}
     if args.action == "stop" and not ha and await _shutdown_is_under_way(checks, guest):
         params["overrule-shutdown"] = 1
@@ -148,10 +153,7 @@ def _unheard(guest: Subject, timeout: int | None) -> str:
 
 def _ha_notes(guest: Subject, action: str) -> list[str]:
     keeps = "running" if action == "start" else "stopped"
-    notes = [f"HA-managed: the HA manager carries it out and keeps the guest {keeps} from then on"]
-    if guest.state["ha"].get("state") == "error":
-        notes.append("its HA service is in state error: the HA manager does nothing before that is cleared")
-    return notes
+    return [f"HA-managed: the HA manager carries it out and keeps the guest {keeps} from then on"]
 
 
 class ResizeVm(Changing):
@@ -272,15 +274,25 @@ async def _size_notes(checks: Checks, guest: Subject, wanted: Mapping[str, int])
         vcpus = cores * sockets
         if sockets > 1:
             notes.append(f"{sockets} sockets x {cores} cores = {vcpus} vCPUs")
-        node = await checks.inventory.node(guest.node)
-        cpus = number(node.row.get("maxcpu"))
-        if guest.is_vm and cpus is not None and vcpus > cpus:
-            notes.append(f"{guest.node} has {cpus:g} CPUs: a VM with {vcpus} vCPUs does not start there")
-    plugged = set(str(guest.config.get("hotplug", "network,disk,usb")).split(","))
-    hot = {"memory": "memory", "cores": "cpu"}
-    if guest.is_vm and guest.running:
-        if any(hot[name] in plugged for name in wanted):
-            notes.append("hot-plugging is on: if it fails, the change is kept all the same and takes effect with the next start")
-        else:
-            notes.append("the VM runs without hot-plugging for this: the change waits for a stop and start")
+        notes += await checks.cpus(guest.node, vcpus) if guest.is_vm else ()
+        apart = number(guest.config.get("vcpus")) if guest.is_vm else None
+        if apart is not None and apart > vcpus:
+            notes.append(f"vcpus={apart:g} in its configuration is more than {vcpus}: with that it does not start")
+        elif apart is not None and apart < vcpus:
+            notes.append(
+                f"vcpus={apart:g} in its configuration: so many of the {vcpus} are plugged in, more cores alone do not change that"
+            )
+    return [*notes, *_when_it_counts(guest, wanted)] if guest.is_vm and guest.running else notes
+
+
+def _when_it_counts(guest: Subject, wanted: Mapping[str, int]) -> list[str]:
+    """Of a running VM memory can be hot-plugged; `cores` never is, whatever `hotplug` says (it is `vcpus` that are)."""
+    plugged = "memory" in re.split(r"[,; ]+", str(guest.config.get("hotplug", "")))
+    notes = []
+    if "memory" in wanted and plugged:
+        notes.append("hot-plugging is on: if it fails, the change is kept all the same and takes effect with the next start")
+    elif "memory" in wanted:
+        notes.append("the VM runs without hot-plugging of memory: the change waits for a stop and start")
+    if "cores" in wanted:
+        notes.append("cores are not hot-plugged: the change waits for a stop and start")
     return notes

@@ -103,7 +103,7 @@ def _complete(row: dict[str, Any]) -> dict[str, Any]:
 
 def _finished(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """With what is computed, and None for what Proxmox does not know."""
-    disk = row.get("disk") or None if row["type"] == "qemu" else row.get("disk")  # it is known for containers alone
+    disk = number(row.get("disk")) or None  # 0 is what stands there for every VM, and for a container that is stopped
     return {**row, "template": flag(row.get("template")), "mem_fraction": share(row.get("mem"), row.get("maxmem")), "disk": disk}
 
 
@@ -176,8 +176,7 @@ def _state(guest: Guest, now: Mapping[str, Any], config: Mapping[str, Mapping[st
     record: dict[str, Any] = {"vmid": guest.vmid, "name": now.get("name") or guest.name, "type": guest.kind, "node": guest.node}
     record |= {"status": status} | ({"qmpstatus": qmp} if qmp and qmp != status else {})
     facts = {**now, "mem_fraction": share(now.get("mem"), now.get("maxmem"))}
-    if guest.kind == "qemu" and not facts.get("disk"):
-        facts["disk"] = None  # always 0 for a VM: not known
+    facts["disk"] = number(facts.get("disk")) or None  # always 0 for a VM, and for a container that is stopped: not known
     record |= {name: facts[name] for name in _FACTS if facts.get(name) is not None}
     record |= {name: True for name in ("template",) if flag(now.get(name)) or guest.template}
     record |= {"ha": _ha(part(now.get("ha")))}

@@ -96,7 +96,9 @@ async def _where(args: ZfsPool, call: Call) -> tuple[str, Mapping[str, Any]]:
     places = {node: pool for node, pools in found.items() for pool in pools if pool.get("name") == args.name}
     if not places:
         known = [f"{pool.get('name')} on {node}" for node, pools in found.items() for pool in pools]
-        raise NotFound(f"there is no ZFS pool {args.name}; there are: {', '.join(known[:20]) or 'none'}", status=0)
+        unseen = f" (not seen: {'; '.join(call.inventory.gaps)})" if call.inventory.gaps else ""
+        there = "no ZFS pool {} is seen" if unseen else "there is no ZFS pool {}"
+        raise NotFound(f"{there.format(args.name)}; there are: {', '.join(known[:20]) or 'none'}{unseen}", status=0)
     if len(places) > 1:
         raise InvalidArgument("node", f"pool {args.name} is on {', '.join(places)}: say which")
     return next(iter(places.items()))

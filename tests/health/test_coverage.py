@@ -59,6 +59,14 @@ def test_a_backup_that_did_not_verify_is_no_good_one() -> None:
     assert found(seen(guest(100), backups={NAS: [bad, backup(100, 2, verification={"state": "ok"})], LOCAL: []})) == (1, [], [])
 
 
+def test_a_backup_that_its_server_cannot_measure_is_not_finished_or_broken() -> None:
+    odd = {"format": "pbs-vm", "size": 1}
+    assert found(seen(guest(100), backups={NAS: [backup(100, 1, **odd)], LOCAL: []})) == (0, [100], [])
+    assert found(seen(guest(100), backups={NAS: [backup(100, 1, **odd, verification={"state": "ok"})], LOCAL: []})) == (1, [], [])
+    assert found(seen(guest(100), backups={NAS: [backup(100, 1, format="pbs-vm", size=2**30)], LOCAL: []})) == (1, [], [])
+    assert found(seen(guest(100), backups={NAS: [backup(100, 1, format="vma.zst", size=1)], LOCAL: []})) == (1, [], [])
+
+
 def test_templates_are_left_out() -> None:
     result = cover(seen(guest(100, template=1), guest(101)))
     assert (result.templates, [each.guest.vmid for each in result.missing]) == (1, [101])

@@ -347,7 +347,9 @@ async def test_an_unknown_storage_says_what_there_is_and_why_it_may_be_hidden() 
                 await Inventory(http).storage("nope")
     with served_cluster(2, rights=ONE_GUEST) as api:
         async with client(api) as http:
-            with pytest.raises(NotFound, match=r"there are: none .*does not hold Datastore.Audit on /storage/nope"):
+            with pytest.raises(
+                NotFound, match=r"there are: none .*does not hold Datastore.Audit or Datastore.AllocateSpace on /storage/nope"
+            ):
                 await Inventory(http).storage("nope")
 
 

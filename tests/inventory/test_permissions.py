@@ -49,6 +49,13 @@ def test_g23_a_narrow_token_sees_some() -> None:
     assert told == "this token sees only some guests or none: it does not hold VM.Audit on /vms, only on /vms/101"
 
 
+def test_one_of_several_privileges_is_enough() -> None:
+    either = ("Datastore.Audit", "Datastore.AllocateSpace")
+    assert Permissions({"/storage": {"Datastore.AllocateSpace": 1}}).explains_empty("storages", "/storage", *either) == ""
+    told = Permissions({"/storage": {"VM.Audit": 1}}).explains_empty("storages", "/storage", *either)
+    assert told.endswith("it does not hold Datastore.Audit or Datastore.AllocateSpace on /storage")
+
+
 @pytest.mark.parametrize("rights", [ADMIN, AUDITOR])
 def test_g23_with_the_privilege_an_empty_list_is_empty(rights: dict[str, dict[str, int]]) -> None:
     assert Permissions(rights).explains_empty("guests", "/vms", "VM.Audit") == ""

@@ -220,7 +220,7 @@ async def test_a_guest_is_awaited_until_it_has_the_status(served: ServedApi) -> 
 async def test_a_guest_that_the_ha_manager_moved_is_found_again(served: ServedApi) -> None:
     gone = Reply(500, "Configuration file 'nodes/pve1/qemu-server/101.conf' does not exist")
     served.on("GET", "/nodes/pve1/qemu/101/status/current", in_turn(current("stopped"), gone))
-    served.on("GET", "/cluster/resources", [{"vmid": 101, "node": "pve3", "type": "qemu", "status": "stopped"}])
+    served.on("GET", "/cluster/resources", [{"vmid": "101", "node": "pve3", "type": "qemu", "status": "stopped"}])
     served.on("GET", "/nodes/pve3/qemu/101/status/current", in_turn(current("stopped"), current("running")))
     async with client(served) as http:
         assert (await wait_guest(http, STATE, 60, pace=Watch().pace())).state == "ok"

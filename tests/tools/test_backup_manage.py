@@ -155,6 +155,8 @@ async def test_job_errors_quote_the_log(tmp_path: Path) -> None:
         ("pbs:backup/vm/101/2026-03-01T01:00:00Z", "qemu", 101, True),
         ("pbs:backup/ct/205/2026-03-01T01:00:00Z", "lxc", 205, True),
         ("nas:backup/renamed.vma.zst", "qemu", None, False),
+        ("nas:backup/vzdump-qemu-101-before-upgrade.vma.zst", "qemu", 101, False),
+        ("nas:backup/vzdump-lxc-205-keep.tar.zst", "lxc", 205, False),
         ("nas:backup/renamed.tar", "lxc", None, False),
         ("nas:backup/renamed.bin", None, None, False),
     ],
@@ -296,6 +298,15 @@ async def test_whoever_restores_over_the_very_guest_needs_no_right_to_read_its_b
         assert await world.obstacles("restore_backup", vmid=300, node="pve1", archive=own, storage="local-lvm") == []
         found = await world.obstacles("restore_backup", vmid=301, node="pve1", archive=own, storage="local-lvm")
         assert found == ["the token lacks VM.Backup on /vms/300"]
+
+
+async def test_a_backup_of_nobody_is_for_those_who_may_allocate_the_storage(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        archived(world, VM_CONFIG)
+        arguments = {"vmid": 300, "node": "pve1", "archive": "nas:backup/renamed.vma.zst", "storage": "local-lvm"}
+        assert await world.obstacles("restore_backup", **arguments) == []
+        world.without("Datastore.Allocate")
+        assert await world.obstacles("restore_backup", **arguments) == ["the token lacks Datastore.Allocate on /storage/nas"]
 
 
 async def test_making_a_guest_and_overwriting_one_take_different_rights(tmp_path: Path) -> None:

@@ -133,6 +133,20 @@ async def test_g36_no_visible_backups_name_exactly_the_missing_privileges(served
     assert await ask(served, "list_backups") == "0 backups\nnote: read: nas"
 
 
+async def test_a_token_that_may_see_some_backups_is_told_that_there_may_be_more(served: ServedApi) -> None:
+    served.on("GET", "/nodes", [{"node": "pve1", "status": "online"}])
+    served.on("GET", "/storage", [{"storage": "nas", "type": "nfs", "content": "backup"}])
+    served.on("GET", "/nodes/pve1/storage/nas/content", lambda request: [G32[1]] if request.params.get("vmid") != "102" else [])
+    served.on("GET", "/access/permissions", {"/storage": {"Datastore.AllocateSpace": 1}, "/vms/101": {"VM.Backup": 1}})
+    text = await ask(served, "list_backups")
+    assert text.startswith("1 backup\n")
+    assert text.endswith("note: there may be more: Proxmox leaves out backups that a token may not read; this one lacks VM.Backup on /vms")
+    assert "note" not in await ask(served, "list_backups", vmid=101)
+    assert (await ask(served, "list_backups", vmid=102)).endswith("this one lacks VM.Backup on /vms/102")
+    served.on("GET", "/nodes/pve1/storage/nas/content", [])
+    assert (await ask(served, "list_backups", vmid=101)).endswith("note: read: nas")
+
+
 async def test_an_auditor_is_told_and_a_token_without_rights_too() -> None:
     with served_cluster(rights=AUDITOR) as api:
         assert "lacks Datastore.AllocateSpace on /storage/local, /storage/nas, /storage/pbs and VM.Backup on /vms" in await ask(

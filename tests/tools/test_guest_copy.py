@@ -130,6 +130,57 @@ async def test_another_node_gets_a_copy_through_shared_storage_alone(tmp_path: P
             await world.result("clone_vm", vmid=102, newid=301, target_node="PVE2", **YES)
 
 
+@pytest.mark.parametrize("drive", ["local:iso/debian.iso,media=cdrom", "local-lvm:vm-102-cloudinit,media=cdrom,size=4M"])
+async def test_a_drive_on_a_storage_of_the_node_keeps_a_vm_from_being_cloned_elsewhere(drive: str, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.world.storages["ceph"] = {"storage": "ceph", "type": "rbd", "content": "images"}
+        world.config(102, scsi0="ceph:vm-102-disk-0,size=32G", ide2=drive, unused0="local-lvm:vm-102-disk-7")
+        (line,) = await world.obstacles("clone_vm", vmid=102, newid=300, target_node="pve2")
+        assert line.startswith(f"ide2 ({drive.partition(',')[0]}")
+        assert "which pve2 does not share" in line
+        for instead in ("nas:iso/debian.iso,media=cdrom", "none,media=cdrom"):
+            world.config(102, ide2=instead)
+            assert await world.obstacles("clone_vm", vmid=102, newid=300, target_node="pve2") == []
+        world.config(102, ide2=drive)
+        assert await world.obstacles("clone_vm", vmid=102, newid=300) == []
+
+
+async def test_the_saved_ram_of_a_snapshot_is_no_disk_of_its_clone(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.world.storages["ceph"] = {"storage": "ceph", "type": "rbd", "content": "images"}
+        world.config(101, scsi0="ceph:vm-101-disk-0,size=32G", vmstate="local-lvm:vm-101-state-nightly")
+        assert await world.obstacles("clone_vm", vmid=101, newid=300, snapname="nightly", target_node="pve2") == []
+
+
+async def test_the_tpm_of_a_vm_is_copied_and_moved_while_it_is_stopped(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        second(world)
+        for vmid in (101, 102):
+            world.config(vmid, tpmstate0=f"local-lvm:vm-{vmid}-disk-1,size=4M,version=v2.0")
+        (line,) = await world.obstacles("clone_vm", vmid=101, newid=300)
+        assert line == "VM 101 (web) is running: its TPM state is copied while it is stopped, or from a snapshot (snapname)"
+        (line,) = await world.obstacles("move_disk", vmid=101, disk="tpmstate0", target_storage="quick")
+        assert "its TPM state is moved while it is stopped (proxmox_vm_power vmid=101 action=shutdown)" in line
+        assert await world.obstacles("move_disk", vmid=101, disk="scsi0", target_storage="quick") == []
+        assert await world.obstacles("clone_vm", vmid=102, newid=300) == []
+        assert await world.obstacles("move_disk", vmid=102, disk="tpmstate0", target_storage="quick") == []
+
+
+async def test_the_tpm_of_a_running_vm_is_copied_from_a_snapshot_or_for_a_linked_clone(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.config(101, tpmstate0="local-lvm:vm-101-disk-1,size=4M,version=v2.0")
+        assert await world.obstacles("clone_vm", vmid=101, newid=300, snapname="nightly") == []
+        assert await world.obstacles("clone_vm", vmid=101, newid=300, snapname="nightly", full=False) == []
+
+
+async def test_the_drive_of_a_host_needs_its_console(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.config(102, ide2="cdrom,media=cdrom")
+        assert await world.obstacles("clone_vm", vmid=102, newid=300) == []
+        world.without("Sys.Console")
+        assert await world.obstacles("clone_vm", vmid=102, newid=300) == ["the token lacks Sys.Console on /"]
+
+
 async def test_the_answer_names_the_disks_of_the_clone(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
 
@@ -230,13 +281,14 @@ async def test_what_cannot_be_moved_is_said(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
         second(world)
         world.config(101, ide2="nas:iso/x.iso,media=cdrom")
-        world.config(206, mp0="/mnt/media,mp=/media")
+        world.config(206, mp0="/mnt/media,mp=/media", unused0="local-lvm:vm-206-disk-3")
         cases = [
             (
                 {"vmid": 205, "disk": "rootfs"},
                 "a container's volume is moved while it is stopped (proxmox_vm_power vmid=205 action=shutdown)",
             ),
-            ({"vmid": 101, "disk": "ide2"}, "is a CD-ROM or cloud-init drive"),
+            ({"vmid": 101, "disk": "ide2"}, "is a CD-ROM drive, and those are not moved"),
+            ({"vmid": 206, "disk": "unused0"}, "is not in use: of a container only what is in use is moved"),
             ({"vmid": 206, "disk": "mp0"}, "is a directory or device of the host"),
             ({"vmid": 101, "disk": "scsi5"}, "has no disk scsi5; it has: scsi0 (local-lvm:vm-101-disk-0, 32G)"),
             ({"vmid": 101, "disk": "rootfs"}, "has no disk rootfs"),
@@ -249,6 +301,20 @@ async def test_what_cannot_be_moved_is_said(tmp_path: Path) -> None:
         for vmid, disk in ((101, "scsi0"), (206, "rootfs")):
             found = await world.obstacles("move_disk", vmid=vmid, disk=disk, target_storage="local-lvm")
             assert any("is on storage local-lvm already" in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("disk", "value"),
+    [("ide2", "local-lvm:vm-101-cloudinit,media=cdrom,size=4M"), ("unused0", "local-lvm:vm-101-disk-3")],
+)
+async def test_a_cloud_init_drive_and_an_unused_disk_of_a_vm_can_be_moved(disk: str, value: str, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        second(world)
+        world.config(101, **{disk: value})
+        await world.call("move_disk", vmid=101, disk=disk, target_storage="quick", **YES)
+        ((_, path, params),) = world.sent
+        assert path == "/nodes/pve1/qemu/101/move_disk"
+        assert (params["disk"], params["storage"]) == (disk, "quick")
 
 
 async def test_a_disk_can_change_its_format_where_it_is(tmp_path: Path) -> None:

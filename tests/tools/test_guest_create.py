@@ -46,6 +46,15 @@ async def test_without_an_id_the_next_free_one_is_taken_and_a_taken_one_names_it
         assert line == "vmid 205 is taken by CT 205 on pve1; the next free id is 100"
 
 
+async def test_more_vcpus_than_the_node_has_keep_a_vm_from_starting(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        words = "pve1 has 16 CPUs: a VM with 20 vCPUs does not start there"
+        assert f"note: {words}\n" in await world.call("create_vm", **VM, cores=10, sockets=2, dry_run=True)
+        assert await world.obstacles("create_vm", **VM, cores=10, sockets=2, start=True) == [words]
+        assert await world.obstacles("create_vm", **VM, cores=8, sockets=2, start=True) == []
+        assert await world.obstacles("create_container", **CT, cores=20, start=True) == []
+
+
 async def dry(world: Changes, tool: str, **arguments: Any) -> list[str]:
     world.api.requests.clear()
     return await world.obstacles(tool, **arguments)
@@ -156,6 +165,8 @@ async def test_too_little_room_is_certain_only_where_it_is_taken_at_once(storage
         text = await world.call("create_vm", **{**VM, "disk_storage": "some"}, dry_run=True)
         assert "storage some has 8.0G free, 32.0G are asked for" in text
         assert ("Stands in the way" in text) is certain
+        world.api.on("GET", "/nodes/pve1/storage/some/status", {"active": 1, "avail": 0, "total": 0, "used": 0})
+        assert "free" not in (await world.call("create_vm", **{**VM, "disk_storage": "some"}, dry_run=True)).replace("next free id", "")
 
 
 async def test_storages_that_do_not_serve_are_said(tmp_path: Path) -> None:

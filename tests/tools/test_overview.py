@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxmox_mcp.errors import AuthenticationError, ConnectionFailed
+from proxmox_mcp.errors import ApiError, AuthenticationError, ConnectionFailed
 from tests.cluster import AUDITOR, NO_RIGHTS, ONE_GUEST, served_cluster
 from tests.pve_schema import assert_valid
 from tests.served_api import Reply, ServedApi
@@ -108,6 +108,12 @@ async def test_g20_one_of_three_online_is_a_problem(served: ServedApi) -> None:
     assert not [path for path in served.paths if "/nodes/pve2/" in path]
 
 
+async def test_guests_of_a_node_that_has_just_died_do_not_count_as_running(served: ServedApi) -> None:
+    served_guests = [{**G22[0], "vmid": 101 + n, "node": f"pve{n}", "id": f"qemu/{101 + n}"} for n in (1, 2)]
+    serve(served, nodes=G20, guests=served_guests)
+    assert parts(await ask(served, "health_overview"))["guests"] == "2: 1 running, 0 stopped, 1 unknown"
+
+
 async def test_g22_guests_without_numbers_are_counted(served: ServedApi) -> None:
     serve(served, guests=G22)
     assert parts(await ask(served, "health_overview"))["guests"] == "2: 1 running, 0 stopped, 1 unknown"
@@ -117,7 +123,26 @@ async def test_g23_no_visible_guests_is_no_claim_that_there_are_none(served: Ser
     serve(served, permissions={})
     text = await ask(served, "health_overview")
     assert "0 guests are visible to this token, and its permission list is empty" in text
-    assert parts(text)["backups"] == "unknown"
+    assert parts(text)["backups"] == "no guest is seen that needs one"
+
+
+async def test_a_cluster_without_guests_has_no_backups_that_are_unknown(served: ServedApi) -> None:
+    serve(served)
+    text = await ask(served, "health_overview")
+    assert text.startswith("health of the cluster: no problem found\n")
+    assert (parts(text)["guests"], parts(text)["backups"]) == ("0: 0 running, 0 stopped", "no guest is seen that needs one")
+
+
+async def test_what_the_list_of_guests_does_not_tell_is_unknown_and_the_rest_is_told(served: ServedApi) -> None:
+    serve(served)
+    served.on("GET", "/cluster/resources", Reply(500, "a list that is out of order"))
+    text = await ask(served, "health_overview")
+    said = parts(text)
+    assert (said["nodes"], said["guests"], said["backups"]) == ("1 of 1 online (pve1 cpu 10% mem 25%)", "unknown", "unknown")
+    assert "note: guests: a list that is out of order" in text
+    served.on("GET", "/nodes", Reply(500, "and so is this one"))
+    with pytest.raises(ApiError, match="and so is this one"):
+        await ask(served, "health_overview")
 
 
 async def test_g27_an_inactive_storage_is_a_problem_and_a_disabled_one_is_not(served: ServedApi) -> None:

@@ -62,6 +62,31 @@ async def test_g27_disabled_and_inactive_storages_have_no_fill_level(served: Ser
     ]
 
 
+async def test_sizes_that_a_type_of_storage_does_not_tell_are_unknown(served: ServedApi) -> None:
+    san = {
+        "storage": "san",
+        "type": "iscsi",
+        "content": "images",
+        "enabled": 1,
+        "active": 1,
+        "shared": 1,
+        "total": 0,
+        "used": 0,
+        "avail": 0,
+    }
+    served.on("GET", "/nodes", NODES[:1])
+    served.on("GET", "/nodes/pve1/storage", [san])
+    assert "san shared iscsi active - - - images" in await ask(served, "list_storage")
+    served.on("GET", "/storage", [{"storage": "san", "type": "iscsi", "content": "images"}])
+    served.on(
+        "GET", "/nodes/pve1/storage/san/content", [{"volid": "san:0.0.0.scsi-36001", "content": "images", "format": "raw", "size": 2**40}]
+    )
+    served.on("GET", "/nodes/pve1/storage/san/status", san)
+    served.on("GET", "/access/permissions", {"/": {"Datastore.Allocate": 1}})
+    found = await ask_json(served, "storage_usage_detail", storage="san")
+    assert [found[name] for name in ("state", "total", "used", "avail", "used_fraction")] == ["active", None, None, None, None]
+
+
 async def test_g28_a_shared_storage_is_one_row_and_local_ones_one_a_node() -> None:
     with served_cluster(nodes=3) as api:
         rows = (await ask_json(api, "list_storage"))["items"]

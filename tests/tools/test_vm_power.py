@@ -197,6 +197,24 @@ async def test_a_cut_connection_is_unknown_and_is_not_repeated(tmp_path: Path) -
         assert world.log[-1]["state"] == "unknown"
 
 
+@pytest.mark.parametrize("action", ["start", "stop", "shutdown"])
+async def test_an_ha_service_in_error_does_nothing_so_nothing_is_asked_of_it(action: str, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        guest = world.api.world.guests[101 if action != "start" else 102]
+        guest.ha = "error"
+        (line,) = await world.obstacles("vm_power", vmid=guest.vmid, action=action)
+        assert line.startswith("its HA service is in state error: the HA manager does nothing before that is cleared")
+        if action != "start":
+            assert await world.obstacles("vm_power", vmid=guest.vmid, action="reboot") == []
+
+
+async def test_a_vm_that_stands_still_is_not_simply_running(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.on("GET", "/nodes/pve1/qemu/101/status/current", {"status": "running", "qmpstatus": "io-error", "name": "web"})
+        text = await world.call("vm_power", vmid=101, action="start", confirm=True)
+        assert text.endswith("VM 101 (web) on pve1 is running (QEMU: io-error) already.")
+
+
 # --- size
 
 
@@ -245,8 +263,23 @@ async def test_sockets_multiply_and_a_balloon_above_the_memory_is_refused(tmp_pa
         shown = await world.call("resize_vm", vmid=101, cores=10, dry_run=True)
         assert "note: 2 sockets x 10 cores = 20 vCPUs" in shown
         assert "pve1 has 16 CPUs: a VM with 20 vCPUs does not start there" in shown
+        # cores are never hot-plugged, vcpus are
+        assert "hot-plugging is on" not in shown
+        assert "note: cores are not hot-plugged: the change waits for a stop and start" in shown
+        shown = await world.call("resize_vm", vmid=101, memory_mb=4096, dry_run=True)
         assert "hot-plugging is on" in shown
+        assert "waits for a stop and start" not in shown
         assert await world.obstacles("resize_vm", vmid=101, memory_mb=2000) == ["its balloon minimum is 3072 MiB, more than 2000 MiB"]
+
+
+async def test_vcpus_that_are_set_apart_decide_how_many_run(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.config(101, sockets=2, cores=4, vcpus=4)
+        shown = await world.call("resize_vm", vmid=101, cores=8, dry_run=True)
+        assert "note: vcpus=4 in its configuration: so many of the 16 are plugged in, more cores alone do not change that" in shown
+        shown = await world.call("resize_vm", vmid=101, cores=1, dry_run=True)
+        assert "note: vcpus=4 in its configuration is more than 2: with that it does not start" in shown
+        assert "vcpus" not in await world.call("resize_vm", vmid=101, memory_mb=4096, dry_run=True)
 
 
 async def test_a_configuration_that_changed_meanwhile_is_proxmoxs_no(tmp_path: Path) -> None:

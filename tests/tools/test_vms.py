@@ -41,6 +41,10 @@ async def test_g22_rows_without_name_template_or_numbers(served: ServedApi) -> N
         "2 guests\n1 running, 0 stopped, 1 unknown\nvmid name type node status cpu% mem%\n"
         "101 web qemu pve1 running - -\n205 - lxc pve2 unknown - -"
     )
+    served.on("GET", "/cluster/resources", [{**G22[0], "cpu": "0.07", "mem": "512", "maxmem": "1024", "disk": "0", "uptime": "86400"}])
+    asked = ["vmid", "cpu", "mem_fraction", "disk", "uptime"]
+    assert (await ask(served, "list_vms", fields=asked)).splitlines()[2:] == ["vmid cpu% mem% disk uptime", "101 7 50 - 1d"]
+    serve(served, G22)
     rows = (await ask_json(served, "list_vms"))["items"]
     assert [row["template"] for row in rows] == [False, False]
     assert [row["vmid"] for row in (await ask_json(served, "list_vms", status="running"))["items"]] == [101]
@@ -154,6 +158,15 @@ async def test_status_of_a_vm_and_of_a_container() -> None:
     assert container["type"] == "lxc"
     assert container["disk"] > 0
     assert "agent" not in container
+
+
+async def test_the_space_that_a_stopped_container_takes_is_not_known() -> None:
+    with served_cluster() as api:
+        api.world.guests[103].status = "stopped"
+        rows = {row["vmid"]: row for row in (await ask_json(api, "list_vms", fields=["vmid", "disk", "mem"]))["items"]}
+        assert (rows[103]["disk"], rows[103]["mem"]) == (None, 0)
+        assert rows[107]["disk"] > 0
+        assert "disk" not in await ask_json(api, "get_vm_status", vmid=103)
 
 
 async def test_g26_a_contradicting_node_or_type_is_corrected_and_said() -> None:

@@ -109,6 +109,18 @@ async def test_the_node_of_a_pool_is_found_and_a_pool_that_many_have_is_asked_ba
             await ask(api, "get_zfs_pool", name="nope")
 
 
+@pytest.mark.parametrize(
+    ("offline", "words"),
+    [
+        ({"pve2"}, r"no ZFS pool gone is seen; there are: rpool on pve1 \(not seen: pve2: not reachable \(offline\)\)"),
+        (set(), "there is no ZFS pool gone; there are: rpool on pve1, rpool on pve2, tank on pve2"),
+    ],
+)
+async def test_a_pool_may_be_on_a_node_that_is_away(offline: set[str], words: str) -> None:
+    with served_cluster(nodes=2, offline=offline) as api, pytest.raises(NotFound, match=words):
+        await ask(api, "get_zfs_pool", name="gone")
+
+
 async def test_no_pools_is_a_plain_zero(served: ServedApi) -> None:
     served.on("GET", "/nodes", [{"node": "pve1", "status": "online"}])
     served.on("GET", "/nodes/pve1/disks/zfs", [])
