@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PCT = "/usr/sbin/pct"
 OnOutput = Callable[[str], Awaitable[None]]
+# what detached itself is no part of a command: the unit of a long `zfs send`, a daemon
+_ENDED = "it was ended on the far side, a unit or daemon that it had started was not"
 _NOT_RUN = {"state": "not run", "text": "cancelled before it ran"}
 
 
@@ -169,7 +171,7 @@ def _of_input(data: bytes) -> Mapping[str, Any]:
 def _end_of(outcome: Outcome) -> str:
     if outcome.may_run_on:
         return "the far side did not confirm that it ended: it may still run"
-    return "the connection was lost: it may have run to its end" if outcome.lost else "it was ended on the far side"
+    return "the connection was lost: it may have run to its end" if outcome.lost else _ENDED
 
 
 def _facts(result: Any) -> Mapping[str, Any]:
