@@ -61,7 +61,7 @@ def _remarks(outcome: Outcome) -> tuple[str, ...]:
 
 def shell_plan(target: HostTarget, line: str, *, timeout: float, shell: Sequence[str] = ("/bin/sh", "-c"), name: str = "") -> Plan:
     """A line for a full shell. Data loss unless every command in it is known to read or to be harmless. `name`: whose shell it is, for
-    the summary: an id that a new guest has got meanwhile must not pass for the old one."""
+    the summary: an id that a new guest has got meanwhile, an alias that leads elsewhere now, must not pass for the old one."""
     from proxmox_mcp.read_commands import harmless
     from proxmox_mcp.ssh import ShellText
 

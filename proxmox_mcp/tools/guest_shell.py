@@ -73,8 +73,8 @@ class VmExec(Destroying):
 )
 async def vm_exec(args: VmExec, call: Call) -> Plan:
     """`/bin/sh -c command` on the guest."""
-    call.door.guest(args.alias)
-    return shell_plan(HostTarget(alias=args.alias), args.command, timeout=args.timeout)
+    place = call.door.guest(args.alias)
+    return shell_plan(HostTarget(alias=args.alias), args.command, timeout=args.timeout, name=f" ({place.address})")
 
 
 class VmReadFile(Reading):

@@ -479,6 +479,24 @@ async def test_a_container_s_shell_is_named_so_that_a_new_guest_with_its_id_is_a
         assert not [argv for argv in here.commands() if "id" in argv or "nginx" in argv]
 
 
+async def test_an_alias_that_leads_elsewhere_meanwhile_is_another_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+        hosts = tmp_path / "vm_ssh_hosts.json"
+
+        class Person(FakePerson):
+            async def approve(self, plan: Any) -> bool:
+                assert f"run on guest web ({here.sshd.target().address}): touch " in preview.question(plan)
+                entries = json.loads(hosts.read_text())
+                hosts.write_text(json.dumps({"web": {**entries["web"], "host": "localhost"}}))
+                return True
+
+        with pytest.raises(Refused, match="the situation changed"):
+            await here.run(
+                "vm_exec", person=Person(), alias="web", command=f"touch {tmp_path}/made", confirm=True, i_understand_data_loss=True
+            )
+        assert not here.commands("vm")
+
+
 async def test_the_text_to_look_for_may_read_like_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "app.log"
     log.write_text(f"about {log}\nother\n")
