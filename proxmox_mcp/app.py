@@ -92,8 +92,14 @@ class App:
                 del self._calls[scope]
                 done.set()
 
+    def hurry(self) -> None:
+        """The end of the server is near: what is being ended elsewhere gets a moment more, not all the time that it may need."""
+        if "ssh" in self.__dict__:
+            self.ssh.hurry()
+
     async def cancel_calls(self) -> None:
         """Cancels the calls under way and waits until each has written its outcome."""
+        self.hurry()
         calls = list(self._calls.items())
         for scope, _ in calls:
             scope.cancel()

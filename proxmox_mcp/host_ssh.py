@@ -22,10 +22,13 @@ from proxmox_mcp.ssh_targets import SshTarget, parse_endpoint, parse_known_hosts
 
 if TYPE_CHECKING:
     from proxmox_mcp.audit import AuditLog, Which
-    from proxmox_mcp.ssh import Outcome, SshPool
+    from proxmox_mcp.ssh import OnCancelled, Outcome, SshPool
 
 PCT = "/usr/sbin/pct"
 OnOutput = Callable[[str], Awaitable[None]]
+# what detached itself is no part of a command: the unit of a long `zfs send`, a daemon
+_ENDED = "it was ended on the far side, a unit or daemon that it had started was not"
+_NOT_RUN = {"state": "not run", "text": "cancelled before it ran"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ class Door:
         outcome: Outcome = await self._recorded(
             "vm" if where.alias is not None else "host",
             entry,
-            lambda: self._pool().run(
+            lambda on_cancelled: self._pool().run(
                 place.target,
                 argv,
                 stdin=command.stdin,
@@ -103,6 +106,7 @@ class Door:
                 max_bytes=command.max_bytes,
                 on_output=on_output,
                 host=None if where.alias is not None else place.name,
+                on_cancelled=on_cancelled,
             ),
         )
         return outcome
@@ -128,19 +132,24 @@ class Door:
         if known is not None:
             return known
         entry = {"target": target.name, "address": target.address, "argv": ["uname", "-n"]}
-        said: str = await self._recorded("host", entry, lambda: pool.hostname(target))
+        said: str = await self._recorded("host", entry, lambda on_cancelled: pool.hostname(target, on_cancelled=on_cancelled))
         return said
 
-    async def _recorded(self, which: Which, entry: Mapping[str, Any], act: Callable[[], Awaitable[Any]]) -> Any:
+    async def _recorded(self, which: Which, entry: Mapping[str, Any], act: Callable[[OnCancelled], Awaitable[Any]]) -> Any:
         from proxmox_mcp.audit import aside
 
         log = self._log(which)
         intent = await aside(lambda: log.intent({**self._stamp, **entry}))
-        found: Mapping[str, Any] = {"state": "not run", "text": "cancelled before it ran"}
+        found: Mapping[str, Any] = _NOT_RUN
+
+        def on_cancelled(outcome: Outcome | None) -> None:
+            nonlocal found
+            found = _NOT_RUN if outcome is None else {**_facts(outcome), "text": f"cancelled while it ran; {_end_of(outcome)}"}
+
         try:
             await anyio.lowlevel.checkpoint()
-            found = {"state": "unknown", "text": "cancelled while it ran; the remote command was ended"}
-            result = await act()
+            found = {"state": "unknown", "text": "cancelled while it ran"}
+            result = await act(on_cancelled)
             found = _facts(result)
             return result
         except Exception as exc:
@@ -157,6 +166,12 @@ class Door:
 
 def _of_input(data: bytes) -> Mapping[str, Any]:
     return {"stdin_bytes": len(data), "stdin_sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _end_of(outcome: Outcome) -> str:
+    if outcome.may_run_on:
+        return "the far side did not confirm that it ended: it may still run"
+    return "the connection was lost: it may have run to its end" if outcome.lost else _ENDED
 
 
 def _facts(result: Any) -> Mapping[str, Any]:

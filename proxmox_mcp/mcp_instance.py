@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -96,11 +96,12 @@ class Server(MCPServer[App]):
     """The SDK's server, with our words for an unknown tool, and an error for a prompt that cannot be made where the SDK has a crash."""
 
     offered: frozenset[str] = frozenset()
+    at_end_of_input: Callable[[], None]
 
     async def run_stdio_async(self) -> None:
         async with stdio_server() as (messages, answers):
             server = self._lowlevel_server
-            await server.run(Answering(messages, answers), answers, server.create_initialization_options())
+            await server.run(Answering(messages, answers, self.at_end_of_input), answers, server.create_initialization_options())
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
@@ -151,6 +152,7 @@ def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
         # what a server offers is fixed when it starts; what it reads is not
         cache_hints=dict.fromkeys(("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"), hour),
     )
+    server.at_end_of_input = app.hurry
     server.offered = frozenset(record.name for record in tools)
     add_resources(server, app, tools)
     add_prompts(server, server.offered)

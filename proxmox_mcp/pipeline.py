@@ -152,7 +152,13 @@ async def _approval(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer
     if not said:
         raise Refused("the person did not approve it", hint="do not try again unless the person asks for it")
     # the last look before acting: what runs is what was shown
-    again = await tool.function(args, Call(app, Stamp(tool.name)))
+    try:
+        again = await tool.function(args, Call(app, Stamp(tool.name)))
+    except ProxmoxMcpError as exc:
+        why = exc.what.removeprefix("Nothing was changed: ")
+        raise Refused(
+            f"it was approved, and could not be looked at again before it was sent: {why}", tried=exc.tried, said=exc.said, hint=exc.hint
+        ) from exc
     if again != plan:
         raise Refused(CHANGED)
     return "person"

@@ -18,7 +18,7 @@ from proxmox_mcp.errors import AuditError
 from proxmox_mcp.registry import Tool, all_tools
 from proxmox_mcp.selection import select
 
-FAREWELL = 1.5  # seconds for calls under way to write their outcomes
+FAREWELL = 1.7  # seconds for calls under way to write their outcomes
 SETTLED = 1.0  # seconds after the start when clients have asked their first questions
 TOLD = 5  # unfinished changes that are named at the start
 

@@ -11,6 +11,7 @@ from proxmox_mcp.preview import one_line, where
 if TYPE_CHECKING:
     from proxmox_mcp.ssh import Outcome
 
+REPLACED = "bytes that are not UTF-8 were replaced by U+FFFD"
 ANY_STATUS = tuple(range(256))  # a shell command with a non-zero status has run all the same: its output is the answer
 
 
@@ -46,7 +47,7 @@ def _remarks(outcome: Outcome) -> tuple[str, ...]:
     if outcome.omitted_bytes or outcome.omitted_stderr:
         remarks.append(f"{outcome.omitted_bytes + outcome.omitted_stderr} bytes of output were left out; head and tail are shown")
     if outcome.replaced:
-        remarks.append("bytes that are not UTF-8 were replaced by U+FFFD")
+        remarks.append(REPLACED)
     if outcome.timed_out or outcome.capped:
         remarks.append("what it had done until then stays done")
     if outcome.may_run_on:
@@ -60,7 +61,7 @@ def _remarks(outcome: Outcome) -> tuple[str, ...]:
 
 def shell_plan(target: HostTarget, line: str, *, timeout: float, shell: Sequence[str] = ("/bin/sh", "-c"), name: str = "") -> Plan:
     """A line for a full shell. Data loss unless every command in it is known to read or to be harmless. `name`: whose shell it is, for
-    the summary: an id that a new guest has got meanwhile must not pass for the old one."""
+    the summary: an id that a new guest has got meanwhile, an alias that leads elsewhere now, must not pass for the old one."""
     from proxmox_mcp.read_commands import harmless
     from proxmox_mcp.ssh import ShellText
 

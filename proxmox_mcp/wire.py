@@ -9,6 +9,7 @@ import contextvars
 import json
 import re
 import sys
+from collections.abc import Callable
 from typing import Any, Self
 
 import anyio
@@ -21,10 +22,10 @@ _ID = re.compile(r'^\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]{0,200}"\s*,\s*
 
 
 class Answering:
-    """The SDK's stream of messages, without those that it could not read: they are answered here."""
+    """The SDK's stream of messages, without those that it could not read: they are answered here. `at_end` is told of its end."""
 
-    def __init__(self, messages: Any, answers: Any) -> None:
-        self._messages, self._answers = messages, answers
+    def __init__(self, messages: Any, answers: Any, at_end: Callable[[], None]) -> None:
+        self._messages, self._answers, self._at_end = messages, answers, at_end
 
     @property
     def last_context(self) -> contextvars.Context | None:
@@ -34,13 +35,20 @@ class Answering:
 
     async def receive(self) -> SessionMessage:
         """The next message that could be read."""
-        while isinstance(item := await self._messages.receive(), Exception):
+        while isinstance(item := await self._next(), Exception):
             answer = refusal(item)
             if answer is None:
                 continue
             sys.stderr.write(f"pve-mcp: {answer.error.message}\n")
             await self._answers.send(SessionMessage(answer))
         return item  # type: ignore[no-any-return]
+
+    async def _next(self) -> Any:
+        try:
+            return await self._messages.receive()
+        except BaseException:  # the end of input, or of the wire on which the answers go
+            self._at_end()
+            raise
 
     async def aclose(self) -> None:
         await self._messages.aclose()

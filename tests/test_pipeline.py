@@ -194,6 +194,25 @@ async def test_if_the_world_changes_while_a_person_thinks_nothing_runs(tmp_path:
         assert not api.writes
 
 
+@pytest.mark.parametrize("answer", [[], Reply(500, reason="not now")], ids=["gone", "no answer"])
+async def test_what_was_approved_and_cannot_be_looked_at_again_is_refused_and_recorded(tmp_path: Path, answer: Any) -> None:
+    async with piped(tmp_path) as (api, app):
+
+        class Slow(FakePerson):
+            async def approve(self, plan: Any) -> bool:
+                api.on("GET", "/cluster/resources", answer)
+                api.on("GET", "/cluster/nextid", 101)
+                return True
+
+        with pytest.raises(Refused, match="Nothing was changed: it was approved, and could not be looked at again before it was sent"):
+            await call(app, DESTROY, Slow())
+        assert not api.writes
+        assert [record["event"][:60] for record in records(tmp_path)] == [
+            "a person is asked",
+            "refused: Nothing was changed: it was approved, and could not",
+        ]
+
+
 async def test_a_failed_task_quotes_its_log_and_is_an_error(tmp_path: Path) -> None:
     async with piped(tmp_path) as (api, app):
         serve_guest(api, exitstatus="VM quit/powerdown failed - got timeout")

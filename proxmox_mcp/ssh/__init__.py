@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from proxmox_mcp.ssh.command import OwnScript, ShellText, operand
 from proxmox_mcp.ssh.outcome import Outcome
-from proxmox_mcp.ssh.pool import SshPool
+from proxmox_mcp.ssh.pool import OnCancelled, SshPool
 from proxmox_mcp.ssh_targets import SshTarget
 
-__all__ = ["Outcome", "OwnScript", "ShellText", "SshPool", "SshTarget", "operand"]
+__all__ = ["OnCancelled", "Outcome", "OwnScript", "ShellText", "SshPool", "SshTarget", "operand"]

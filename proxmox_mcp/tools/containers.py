@@ -133,9 +133,10 @@ async def ct_service_action(args: CtService, call: Call) -> Answer | Plan:
 JOURNAL = """\
 pick() { if [ -n "$3" ]; then grep -F -e "$3" | tail -n "$2"; else tail -n "$2"; fi; }
 if command -v journalctl >/dev/null 2>&1; then
-  if [ -n "$3" ]; then journalctl --no-pager -q -o short-iso -u "$1" | pick "$@"
-  else exec journalctl --no-pager -q -o short-iso -u "$1" -n "$2"; fi
-  exit
+  [ -n "$3" ] || exec journalctl --no-pager -q -o short-iso -u "$1" -n "$2"
+  exec 4>&1
+  status=$( { { journalctl --no-pager -q -o short-iso -u "$1" 3>&- 4>&-; echo $? >&3; } | pick "$@" 3>&- >&4; } 3>&1 )
+  exit "$status"
 fi
 name=${1%.service}
 for file in "/var/log/$name.log" "/var/log/$name/$name.log" "/var/log/$name/error.log"; do
@@ -147,8 +148,12 @@ done
 echo "no journald and no log file of $name here" >&2
 exit 96
 """
-# $1: fixed text, $2: file, $3: lines
-FILTERED = 'grep -F -e "$1" -- "$2" | tail -n "$3"'
+# $1: fixed text, $2: file, $3: lines. A pipeline's own status is tail's: whether grep could read is asked of grep (1: no such lines).
+FILTERED = """\
+exec 4>&1
+status=$( { { grep -F -e "$1" -- "$2" 3>&- 4>&-; echo $? >&3; } | tail -n "$3" 3>&- >&4; } 3>&1 )
+[ "$status" -le 1 ] || exit "$status"
+"""
 
 
 class CtLog(Arguments):
@@ -183,7 +188,8 @@ async def ct_log_tail(args: CtLog, call: Call) -> Answer:
         return answer
     answer = replace(answer, title=f"{source} in {place}", text_source=f"{source} in {place}")
     if not outcome.stdout.strip():
-        return replace(answer, text=None, notes=(*answer.notes, "no lines" + (f" with {args.grep!r}" if args.grep else "") + " were found"))
+        answer = answer if outcome.stderr.strip() else replace(answer, text=None)
+        return replace(answer, notes=(*answer.notes, "no lines" + (f" with {args.grep!r}" if args.grep else "") + " were found"))
     return answer
 
 
@@ -198,5 +204,5 @@ def _log_command(args: CtLog, secrets_too: bool) -> tuple[tuple[str, ...], str]:
         raise InvalidArgument("path", "is needed with mode=file")
     tail: tuple[str, ...] = ("tail", "-n", str(args.lines), args.path)
     if args.grep:
-        tail = ("sh", "-c", FILTERED, "log", args.grep, args.path, str(args.lines))
+        tail = ("sh", "-c", OwnScript(FILTERED), "log", args.grep, args.path, str(args.lines))
     return reading(args.path, tail, secrets_too=secrets_too), f"end of {args.path}"

@@ -13,8 +13,10 @@ from proxmox_mcp.host_ssh import guests_file, registered_guests
 from proxmox_mcp.plan import Answer, Column, HostCommand, HostTarget, Plan, Risk
 from proxmox_mcp.registry import tool
 from proxmox_mcp.ssh_targets import read_vm_descriptions
-from proxmox_mcp.terminal import shell_plan, shown
+from proxmox_mcp.terminal import REPLACED, shell_plan, shown
 from proxmox_mcp.tools.host_shell import Command
+
+_STRANGE = 10  # a text in an old encoding has fewer bytes that are no UTF-8 than one in so many characters
 
 Alias = Annotated[str, AfterValidator(plain_text(64)), Field(description="from proxmox_vm_list_hosts")]
 
@@ -71,8 +73,8 @@ class VmExec(Destroying):
 )
 async def vm_exec(args: VmExec, call: Call) -> Plan:
     """`/bin/sh -c command` on the guest."""
-    call.door.guest(args.alias)
-    return shell_plan(HostTarget(alias=args.alias), args.command, timeout=args.timeout)
+    place = call.door.guest(args.alias)
+    return shell_plan(HostTarget(alias=args.alias), args.command, timeout=args.timeout, name=f" ({place.address})")
 
 
 class VmReadFile(Reading):
@@ -101,12 +103,15 @@ async def vm_read_file(args: VmReadFile, call: Call) -> Answer:
     if not outcome.ok:
         return shown(outcome, f"guest {args.alias}")
     whole = outcome.stdout_bytes <= args.max_bytes
+    # the byte more that was read may be a whole character or the beginning of one: both are one here
+    body = outcome.stdout if whole else outcome.stdout[:-1]
     size = f"{outcome.stdout_bytes} bytes" if whole else f"first {args.max_bytes} bytes"
-    if "\0" in outcome.stdout or outcome.replaced:
+    strange = body.count("\ufffd") if outcome.replaced else 0
+    if "\0" in body or strange * _STRANGE > len(body):
         digest = f"SHA-256 of what was read: {outcome.stdout_sha256}"
         return Answer(f"{args.path} on guest {args.alias}: binary, {size}", notes=(f"not shown; {digest}",))
-    notes = () if whole else ("the file goes on; raise max_bytes (at most 1048576)",)
-    body = outcome.stdout if whole else outcome.stdout[:-1]
+    notes: tuple[str, ...] = () if whole else ("the file goes on; raise max_bytes (at most 1048576)",)
+    notes += (REPLACED,) if strange else ()
     return Answer(
         f"{args.path} on guest {args.alias}: {size}", text=body, text_source=f"file {args.path}", text_limit=args.max_bytes, notes=notes
     )

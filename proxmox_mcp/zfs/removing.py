@@ -16,6 +16,7 @@ from proxmox_mcp.zfs.host import Zfs
 from proxmox_mcp.zfs.snapshots import Found, Snapshot
 
 NAMED = 20_000  # characters of names in a preview or an answer
+REFUSED = 5_000  # and in a refusal, which is shorter, and says them twice
 NOT_SHOWN = "this list was not shown before: it is now, and the same call again destroys exactly what it names"
 
 SECOND = "the same call with dry_run=false destroys exactly these, as far as they still qualify then"
@@ -41,12 +42,16 @@ class Removal:
 def plan(zfs: Zfs, removal: Removal, *, looking: bool) -> Plan:
     """`zfs destroy dataset@a,b,c` in batches. `looking`: this call is the first step, so all that qualifies is shown and remembered."""
     looks = zfs.call.app.looks
-    shown = looks.last(removal.question)
+    shown = looks.last(removal.question) or None
     going = list(removal.going)
     obstacles, notes = list(removal.obstacles), list(removal.notes)
     if looking or shown is None:
-        looks.remember(removal.question, (snapshot.mark for snapshot in going))
-        if going and not looking:
+        going = snapshots.that_fit(going, NAMED if looking else REFUSED)
+        if later := len(removal.going) - len(going):
+            notes.append(f"{later} more qualify than fit into one list: they stay for now; the same two calls, made again, are for them")
+        too_many = _more_than_allowed(removal, len(removal.going))
+        looks.remember(removal.question, () if too_many else (snapshot.mark for snapshot in going))
+        if going and not looking and not too_many:
             obstacles.append(NOT_SHOWN)
     else:
         going = [snapshot for snapshot in going if snapshot.mark in shown]
@@ -54,9 +59,9 @@ def plan(zfs: Zfs, removal: Removal, *, looking: bool) -> Plan:
         notes += [f"not in the list that was shown, so left alone: {line}" for line in snapshots.named(fresh, NAMED // 4)]
         if len(going) < len(shown):
             notes.append(f"{len(shown) - len(going)} of the {len(shown)} that were shown are gone or stay now")
+        too_many = _more_than_allowed(removal, len(going))
+    obstacles += too_many
     free = text.size(sum(snapshot.used or 0 for snapshot in going))
-    if removal.most is not None and len(going) > removal.most:
-        obstacles.append(f"{len(going)} snapshots are more than max_delete={removal.most}: raise it, or narrow the pattern")
     stays = [f"stays, {reason}: {line}" for reason, kept in removal.staying.items() for line in snapshots.named(kept, NAMED // 4)]
     notes += destroying.few(stays, "that stay")
     batches = list(snapshots.batches(going))
@@ -82,6 +87,12 @@ def plan(zfs: Zfs, removal: Removal, *, looking: bool) -> Plan:
         conclude=account,
         after_failure=account,
     )
+
+
+def _more_than_allowed(removal: Removal, count: int) -> list[str]:
+    if removal.most is None or count <= removal.most:
+        return []
+    return [f"{count} snapshots are more than max_delete={removal.most}: raise it, or narrow the pattern"]
 
 
 def _account(

@@ -165,6 +165,20 @@ def named(snapshots: Iterable[Snapshot], most: int) -> tuple[str, ...]:
     return (*lines, f"... and {unnamed} more") if unnamed else tuple(lines)
 
 
+def that_fit(snapshots: Iterable[Snapshot], most: int) -> list[Snapshot]:
+    """The first of them, by dataset: as many as `named` tells in `most` characters without leaving one out."""
+    found: list[Snapshot] = []
+    left = most
+    for dataset, group in grouped(snapshots).items():
+        left -= len(dataset)
+        for snapshot in group:
+            left -= len(snapshot.part) + 2
+            if left < 0:
+                return found
+            found.append(snapshot)
+    return found
+
+
 def still_there(before: Iterable[Snapshot], now: Iterable[Snapshot]) -> tuple[list[Snapshot], list[Snapshot]]:
     """(gone, left) of those that were to go."""
     marks: Mapping[str, Snapshot] = {snapshot.mark: snapshot for snapshot in now}

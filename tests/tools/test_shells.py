@@ -377,6 +377,45 @@ async def test_files_of_guests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert "root:" not in str(records(tmp_path, "vm"))
 
 
+async def test_a_text_is_no_binary_for_being_cut_or_for_an_old_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "turkish").write_text("ğ" * 100)
+    (tmp_path / "latin").write_bytes("# café\nkey = value\n".encode("latin-1"))
+    (tmp_path / "packed").write_bytes(bytes(range(128, 256)) + b"some words")
+    async with shells(tmp_path, monkeypatch) as here:
+        for most, shown in ((10, 5), (11, 5), (12, 6)):  # the byte that tells whether there is more may begin a character
+            text = (await here.run("vm_read_file", alias="web", path=str(tmp_path / "turkish"), max_bytes=most)).text
+            assert f"\n{'ğ' * shown}\n>>>\nnote: the file goes on" in text
+            assert text.startswith(f"{tmp_path}/turkish on guest web: first {most} bytes\n")
+            assert "UTF-8" not in text
+        text = (await here.run("vm_read_file", alias="web", path=str(tmp_path / "latin"))).text
+        assert "# caf\ufffd\nkey = value\n" in text
+        assert "note: bytes that are not UTF-8 were replaced by U+FFFD" in text
+        assert "binary, 138 bytes" in (await here.run("vm_read_file", alias="web", path=str(tmp_path / "packed"))).text
+
+
+async def test_a_log_that_cannot_be_read_is_not_one_without_such_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+        nothing = {"vmid": 205, "mode": "file", "path": str(tmp_path / "nothing.log")}
+        for found in (await here.run("ct_log_tail", **nothing), await here.run("ct_log_tail", **nothing, grep="error")):
+            assert found.failed
+            assert "No such file or directory" in found.text
+            assert "no lines" not in found.text
+        (tmp_path / "bin").mkdir()
+        journalctl = tmp_path / "bin" / "journalctl"
+        journalctl.write_text("#!/bin/sh\necho 'No journal files were opened due to insufficient permissions.' >&2\nexit 1\n")
+        journalctl.chmod(0o755)
+        (tmp_path / "pct").write_text(PCT.replace('exec "$@"', f'PATH={journalctl.parent}:$PATH exec "$@"'))
+        for more in ({}, {"grep": "error"}):
+            found = await here.run("ct_log_tail", vmid=205, service="nginx", **more)
+            assert found.failed
+            assert "insufficient permissions" in found.text
+        journalctl.write_text("#!/bin/sh\necho 'Journal file x is truncated, ignoring file.' >&2\n")
+        found = await here.run("ct_log_tail", vmid=205, service="nginx", grep="error")
+        assert not found.failed
+        assert "note: no lines with 'error' were found" in found.text
+        assert "Journal file x is truncated" in found.text
+
+
 async def test_without_ssh_settings_the_variables_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shells(tmp_path, monkeypatch, ssh_host="", members=()) as here:
         with pytest.raises(ConfigError, match="PROXMOX_SSH_HOST"):
@@ -438,6 +477,24 @@ async def test_a_container_s_shell_is_named_so_that_a_new_guest_with_its_id_is_a
             with pytest.raises(Refused, match="the situation changed"):
                 await here.run(tool, person=Person(), vmid=205, **arguments, **flags)
         assert not [argv for argv in here.commands() if "id" in argv or "nginx" in argv]
+
+
+async def test_an_alias_that_leads_elsewhere_meanwhile_is_another_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+        hosts = tmp_path / "vm_ssh_hosts.json"
+
+        class Person(FakePerson):
+            async def approve(self, plan: Any) -> bool:
+                assert f"run on guest web ({here.sshd.target().address}): touch " in preview.question(plan)
+                entries = json.loads(hosts.read_text())
+                hosts.write_text(json.dumps({"web": {**entries["web"], "host": "localhost"}}))
+                return True
+
+        with pytest.raises(Refused, match="the situation changed"):
+            await here.run(
+                "vm_exec", person=Person(), alias="web", command=f"touch {tmp_path}/made", confirm=True, i_understand_data_loss=True
+            )
+        assert not here.commands("vm")
 
 
 async def test_the_text_to_look_for_may_read_like_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

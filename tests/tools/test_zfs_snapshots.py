@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from proxmox_mcp.errors import NotFound
+from proxmox_mcp.errors import NotFound, ProxmoxMcpError
+from proxmox_mcp.mcp_instance import LONGEST_ERROR
 from proxmox_mcp.ssh import Outcome
+from proxmox_mcp.text import clean_block
 from tests.cluster.world import Guest
 from tests.served_api import Reply
 from tests.zfs.shell import FLAGS, Here, at_the_node, outcome
@@ -194,6 +196,41 @@ async def test_many_go_in_batches_of_bounded_length(tmp_path: Path) -> None:
         text = await here.text("zfs_destroy_snapshots_by_pattern", **wanted, **ACT)
         assert "destroyed: 250 of 250" in text
         assert [argv[2].count(",") + 1 for argv in here.pool.changes] == [100, 100, 50]
+
+
+@pytest.mark.parametrize("first", [{}, ACT], ids=["listed", "refused"])
+async def test_what_did_not_fit_into_the_list_was_not_shown_and_stays(tmp_path: Path, first: dict[str, Any]) -> None:
+    async with at_the_node(tmp_path) as here:
+        known = [f"syncoid_pve1_{n:03}_2025-12-01:00:00:01-GMT01:00" for n in range(700)]
+        for part in known:
+            here.node.snap(f"tank/backup@{part}")
+        wanted = {"dataset": "tank/backup", "pattern": "syncoid_*"}
+        try:
+            found = await here.call("zfs_destroy_snapshots_by_pattern", **wanted, **first)
+            text = found.text
+        except ProxmoxMcpError as refused:
+            text = clean_block(str(refused), LONGEST_ERROR)  # as it goes to the client
+            assert "this list was not shown before" in text
+        lines = "\n".join(line for line in text.splitlines() if line.startswith("note: goes: "))
+        shown = [part for part in known if part in lines]
+        assert 100 < len(shown) < 600
+        assert f"note: {700 - len(shown)} more qualify than fit into one list" in text
+        assert "... and" not in lines
+        await here.text("zfs_destroy_snapshots_by_pattern", **wanted, **ACT)
+        gone = [part for argv in here.pool.changes for part in argv[2].partition("@")[2].split(",")]
+        assert gone == shown
+
+
+async def test_too_many_are_not_destroyed_in_part(tmp_path: Path) -> None:
+    async with at_the_node(tmp_path) as here:
+        for n in range(700):
+            here.node.snap(f"tank/backup@syncoid_pve1_{n:03}_2025-12-01:00:00:01-GMT01:00")
+        wanted = {"dataset": "tank/backup", "pattern": "syncoid_*", "max_delete": 600}
+        assert "700 snapshots are more than max_delete=600" in await here.text("zfs_destroy_snapshots_by_pattern", **wanted)
+        assert "700 snapshots are more than max_delete=600" in await here.refusal("zfs_destroy_snapshots_by_pattern", **wanted, **ACT)
+        await here.text("zfs_destroy_snapshots_by_pattern", **{**wanted, "max_delete": 1_000})
+        less = {**wanted, "max_delete": 9}
+        assert "snapshots are more than max_delete=9" in await here.refusal("zfs_destroy_snapshots_by_pattern", **less, **ACT)
 
 
 async def test_what_proxmox_keeps_for_a_guest_stays(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class ModelPool:
     def known_hostname(self, target: SshTarget) -> str | None:
         return None
 
-    async def hostname(self, target: SshTarget) -> str:
+    async def hostname(self, target: SshTarget, **more: Any) -> str:
         return self.name
 
     async def run(
@@ -61,6 +61,7 @@ class ModelPool:
         max_bytes: int,
         on_output: Any,
         host: str | None,
+        **more: Any,
     ) -> Outcome:
         assert host == self.name, "a node's command names its machine"
         prepare(argv, timeout=timeout, stdin=stdin, host=host)
