@@ -110,6 +110,8 @@ def test_the_order_names_every_tool_once_the_most_used_first() -> None:
         (["--toolsets", "overview,gests"], "PROXMOX_TOOLSETS", "gests", registry.GROUPS),
         (["--tools", "proxmox_list_vm"], "PROXMOX_TOOLS", "proxmox_list_vm", ORDER),
         (["--exclude-tools", "vm_power"], "PROXMOX_EXCLUDE_TOOLS", "vm_power", ORDER),
+        (["--exclude-tools", "proxmox_vm_exec*"], "PROXMOX_EXCLUDE_TOOLS", "proxmox_vm_exec*", ORDER),
+        (["--toolsets", "audit+vm\u202e"], "PROXMOX_TOOLSETS", "audit+vm", registry.GROUPS),
     ],
 )
 def test_an_unknown_name_stops_the_start_with_the_valid_ones(
