@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 import os
@@ -116,6 +117,7 @@ async def test_a_refused_key_and_a_dead_address(sshd: Sshd, tmp_path: Path) -> N
     assert "refused the login" in refused.text
     assert "authorized_keys" in refused.steps[0]
     assert "cannot be reached" in unreachable.text
+    assert unreachable.text.endswith(f"({os.strerror(errno.ECONNREFUSED)})")
 
 
 @needs_root
