@@ -66,6 +66,9 @@ async def test_what_read_only_mode_leaves_out_cannot_be_called(tmp_path: Path, e
             failed, text = await ask(client, "proxmox_list_vm")
             assert failed
             assert text == "Unknown tool: proxmox_list_vm; did you mean proxmox_list_vms?"
+            assert await ask(client, "list_vms") == (True, "Unknown tool: list_vms; did you mean proxmox_list_vms?")
+            # the prefix that all share makes nothing alike, and least of all what reaches a shell
+            assert await ask(client, "proxmox_nonsense") == (True, "Unknown tool: proxmox_nonsense")
         assert not api.requests
 
 
