@@ -111,11 +111,12 @@ class Inventory(Lists):
         serving = await self.serving(ref)
         if not serving:
             raise NodeUnreachable(f"no node that serves storage {name} is online", status=0)
-        if not ref.shared and len(serving) > 1:
-            apart = f"storage {name} is separate on {', '.join(serving)}"
-            if change:
-                raise Refused(f"{apart}: say on which", hint="name the node")
-            self.remarks.append(f"{apart}; this is the one of {serving[0]}")
+        if not ref.shared and change and len(serving) > 1:
+            raise Refused(f"storage {name} is separate on {', '.join(serving)}: say on which", hint="name the node")
+        silent = [node.name for node in await self.nodes() if node.online is False and (ref.nodes is None or node.name in ref.nodes)]
+        places = serving + [f"{node} (offline)" for node in silent]
+        if not ref.shared and not change and len(places) > 1:
+            self.remarks.append(f"storage {name} is separate on {', '.join(places)}; this is the one of {serving[0]}")
         return ref, serving[0]
 
     async def serving(self, ref: StorageRef) -> list[str]:
