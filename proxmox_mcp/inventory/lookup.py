@@ -158,6 +158,9 @@ class Inventory(Lists):
         near = f"; the nearest are {', '.join(map(str, sorted(known)))}" if known else ""
         if await self.is_free(vmid):
             raise NotFound(f"there is no guest {vmid}{near}", status=0, hint="proxmox_list_vms shows the guests")
+        if self.api.limited_to:
+            outside = f"guest {vmid} is not among {self.api.limited_to}, and this server limits reads too (PROXMOX_LIMIT_READS)"
+            raise InvalidArgument("vmid", outside)
         if (await self.permissions()).has(f"/vms/{vmid}", "VM.Audit") is False:
             raise _hidden(vmid)
         for place, lists in self.keep(await per_node(await self._ask(node), self._lists)).items():
