@@ -62,6 +62,12 @@ def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _names_text(value: Any) -> Any:
+    # vmid,name: nothing else can be meant
+    value = _json_text(value)
+    return [name for part in value.split(",") if (name := part.strip())] if isinstance(value, str) else value
+
+
 def _field_names(value: list[str]) -> list[str]:
     if len(value) > 64 or any(len(name) > 64 for name in value):
         raise ValueError("at most 64 names of at most 64 characters")
@@ -87,9 +93,8 @@ Kind = Literal["qemu", "lxc"]
 _DNS_NAME = rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*"
 NodeName = Annotated[str, AfterValidator(matching(_DNS_NAME, "a node name has letters, digits and inner dashes", longest=64))]
 _STORAGE = r"[A-Za-z][A-Za-z0-9\-_.]*[A-Za-z0-9]"
-StorageId = Annotated[
-    str, AfterValidator(matching(_STORAGE, "a storage id starts with a letter, then letters, digits, - _ .", longest=100))
-]
+_STORAGE_RULE = "a storage id has two characters or more: a letter first, then letters, digits, - _ ., none of these three at its end"
+StorageId = Annotated[str, AfterValidator(matching(_STORAGE, _STORAGE_RULE, longest=100))]
 _DISK_PART = r"[A-Za-z0-9][A-Za-z0-9:._+@-]*"
 DiskName = Annotated[  # sda, /dev/sda, /dev/disk/by-id/...: disks.device makes the API's path of it
     str,
@@ -109,7 +114,7 @@ VolumeId = Annotated[
 ]
 Upid = Annotated[str, AfterValidator(plain_text(512))]
 Reason = Annotated[str, AfterValidator(plain_text(200))]
-Fields = Annotated[list[str], BeforeValidator(_json_text), AfterValidator(_field_names)]
+Fields = Annotated[list[str], BeforeValidator(_names_text), AfterValidator(_field_names)]
 JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_text)]
 JsonList = Annotated[list[str], BeforeValidator(_json_text)]
 Count = Annotated[int, AfterValidator(_between(1, 10_000))]
@@ -193,7 +198,7 @@ def parse(model: type[Arguments], raw: Mapping[str, Any]) -> Arguments:
     found: dict[str, list[str]] = {}
     for fault in faults[:_TOLD]:
         name = ".".join(str(part)[:64] for part in fault["loc"]) or "arguments"
-        found.setdefault(name, []).append(_words(fault["type"], fault["msg"], name, model))
+        found.setdefault(name, []).append(_words(fault["type"], fault["msg"], name, model, given))
     if len(found) == 1:
         ((name, words),) = found.items()
         raise InvalidArgument(name, "; ".join(words))
@@ -205,10 +210,13 @@ def _is_number(field: FieldInfo | None) -> bool:
     return field is not None and _shape(field.annotation, field.metadata).get("type") in ("integer", "number")
 
 
-def _words(kind: str, message: str, name: str, model: type[Arguments]) -> str:
+def _words(kind: str, message: str, name: str, model: type[Arguments], given: Mapping[str, Any]) -> str:
     if kind == "extra_forbidden":
-        near = difflib.get_close_matches(name, list(model.model_fields), n=1, cutoff=0.5)
-        return "unknown argument" + (f", did you mean {near[0]}?" if near else f"; known: {', '.join(model.model_fields)}")
+        near = difflib.get_close_matches(name, [field for field in model.model_fields if field not in given], n=1)
+        return "unknown argument" + (f", did you mean {near[0]}?" if near else f"; known: {', '.join(_in_order(model))}")
+    if kind.startswith(("int_", "float_")):
+        number = "must be a whole number" if kind.startswith("int_") else "must be a number"
+        return f"{number}; proxmox_list_vms name=... finds it" if name == "vmid" else number
     if kind == "missing":
         return "is required"
     if kind == "bool_type":
@@ -228,13 +236,16 @@ def schema(model: type[Arguments]) -> dict[str, Any]:
     Read from the fields: pydantic's own generator would build the validators of 52 models at every start (a third of it), and say more.
     """
     fields = model.model_fields
-    names = sorted(fields, key=lambda name: name in _COMMON)  # stable: the tool's own first
-    lean: dict[str, Any] = {"type": "object", "properties": {name: _property(name, fields[name]) for name in names}}
+    lean: dict[str, Any] = {"type": "object", "properties": {name: _property(name, fields[name]) for name in _in_order(model)}}
     required = [name for name, field in fields.items() if field.is_required()]
     if required:
         lean["required"] = required
     lean["additionalProperties"] = False
     return lean
+
+
+def _in_order(model: type[Arguments]) -> list[str]:
+    return sorted(model.model_fields, key=lambda name: name in _COMMON)  # stable: the tool's own first
 
 
 def _property(name: str, field: FieldInfo) -> dict[str, Any]:

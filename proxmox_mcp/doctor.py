@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from proxmox_mcp import privileges
-from proxmox_mcp.errors import AuditError, ProxmoxMcpError
+from proxmox_mcp.errors import AuditError, ConfigError, ProxmoxMcpError
 from proxmox_mcp.privileges import Need, Permissions
+from proxmox_mcp.text import os_reason
 
 if TYPE_CHECKING:
     from proxmox_mcp.config import Member, Settings
@@ -73,16 +74,19 @@ async def examine(settings: Settings, *, show: Any = lambda finding: None) -> li
 
     if not add(_configuration(settings)):
         return findings
-    add(_unfinished(settings))
+    add(_audit(settings))
     reached = False
     for member in settings.members:
-        reached = add(await _member(settings, member)) or reached
+        found = await _member(settings, member)
+        add(found)
+        reached = reached or found[0].state != "problem"  # a clock that is off keeps nothing from being asked
     nodes: list[str] = []
     if reached or settings.proxy:
         http = HttpClient(settings)
         try:
             add(await _token(settings, http))
             nodes = await _node_names(http)
+            add(_limits(settings, nodes))
         finally:
             await http.close()
     add(await _ssh(settings, nodes))
@@ -95,6 +99,12 @@ def _configuration(settings: Settings) -> Iterable[Finding]:
         yield from (Finding("problem", "configuration", problem) for problem in settings.problems)
         if not settings.env_file and places:
             yield Finding("note", "configuration", f"no .env file was found; looked in: {places}")
+        yield from (Finding("note", "configuration", warning) for warning in settings.warnings)
+        return
+    try:
+        _offered(settings)
+    except ConfigError as exc:  # the server would not start
+        yield Finding("problem", "configuration", exc.what, (exc.hint,))
         return
     members = ", ".join(str(member) for member in settings.members)
     source = f"from {settings.env_file}" if settings.env_file else "from environment variables"
@@ -102,17 +112,37 @@ def _configuration(settings: Settings) -> Iterable[Finding]:
     yield from (Finding("note", "configuration", warning) for warning in settings.warnings)
 
 
-def _unfinished(settings: Settings) -> Iterable[Finding]:
-    """Changes that an earlier run of the server began and of which nobody knows what became."""
+def _offered(settings: Settings) -> tuple[Tool, ...]:
+    from proxmox_mcp import registry
+    from proxmox_mcp.selection import select
+
+    return select(registry.all_tools(), settings)
+
+
+def _limits(settings: Settings, nodes: list[str]) -> Iterable[Finding]:
+    unknown = [name for name in settings.allow_nodes if name not in nodes]
+    if nodes and unknown:
+        text = f"PROXMOX_ALLOW_NODES names {', '.join(unknown)}, and the cluster has no such node; it has: {', '.join(nodes)}"
+        yield Finding("note", "configuration", text, ("write the names as Proxmox spells them",))
+
+
+def _audit(settings: Settings) -> Iterable[Finding]:
+    """Whether the record can be written, and changes that an earlier run began and of which nobody knows what became."""
     from proxmox_mcp import audit
     from proxmox_mcp.app import App
 
+    app = App(settings)
+    state: Literal["note", "problem"] = "note" if settings.read_only else "problem"
     try:
-        found = audit.unfinished(App(settings).audit_dir)
-    except AuditError as exc:
-        yield Finding("problem", "audit log", exc.what, (exc.hint,))
+        directory, _ = app.audit_dir, app.audit_keys
+    except (AuditError, ConfigError) as exc:
+        yield Finding(state, "audit log", f"{exc.what} ({exc.said})" if exc.said else exc.what, (exc.hint,))
         return
-    for one in found:
+    if why := audit.unwritable(directory):
+        step = "mend that, or name another PROXMOX_AUDIT_DIR: without a record nothing is changed, and no command runs over SSH"
+        yield Finding(state, "audit log", f"{directory} cannot hold it: {why}", (step,))
+        return
+    for one in audit.unfinished(directory):
         yield Finding("note", "audit log", str(one), (_LOOK,))
 
 
@@ -138,7 +168,7 @@ async def _member(settings: Settings, member: Member) -> list[Finding]:
         step = "Proxmox speaks TLS on port 8006: check PROXMOX_HOST and PROXMOX_PORT"
         return [Finding("problem", name, f"something answers, but no TLS: {exc.reason or exc}", (step,))]
     except (OSError, TimeoutError) as exc:
-        why = f"no answer in {_PATIENCE:g} s" if isinstance(exc, TimeoutError) else str(exc.strerror or exc)
+        why = f"no answer in {_PATIENCE:g} s" if isinstance(exc, TimeoutError) else os_reason(exc)
         steps = ("check PROXMOX_HOST and PROXMOX_PORT, that the node is up, and that no firewall stands between",)
         return [Finding("problem", name, f"cannot connect: {why}", steps)]
     took = f"answers in {(time.monotonic() - started) * 1000:.0f} ms"
@@ -214,10 +244,7 @@ async def _token(settings: Settings, http: HttpClient) -> list[Finding]:
 
 def _tools(settings: Settings, permissions: Permissions) -> Iterable[Finding]:
     """What the offered tools can do with these permissions, and the lines that unlock the rest."""
-    from proxmox_mcp import registry
-    from proxmox_mcp.selection import select
-
-    verdicts = [(tool, privileges.judge(_needs(tool), permissions)) for tool in select(registry.all_tools(), settings)]
+    verdicts = [(tool, privileges.judge(_needs(tool), permissions)) for tool in _offered(settings)]
     counts = {state: sum(verdict.state == state for _, verdict in verdicts) for state in ("works", "partly", "no")}
     yield Finding(
         "ok",
@@ -255,8 +282,6 @@ async def _node_names(http: HttpClient) -> list[str]:
 async def _ssh(settings: Settings, nodes: list[str]) -> list[Finding]:
     if settings.ssh_problems:
         return [Finding("problem", "ssh", problem) for problem in settings.ssh_problems]
-    from proxmox_mcp import registry
-    from proxmox_mcp.selection import select
     from proxmox_mcp.ssh_check import check_ssh
 
-    return [Finding(*row) for row in await check_ssh(settings, select(registry.all_tools(), settings), nodes)]
+    return [Finding(*row) for row in await check_ssh(settings, _offered(settings), nodes)]

@@ -15,7 +15,7 @@ Lines "note:" say what could not be read or seen: pass them on, never fill a gap
 _CHANGING = """\
 Changing: every changing tool takes dry_run=true (exact preview, nothing sent), needs confirm=true, and where data can be destroyed also \
 i_understand_data_loss=true. Preview first, show the person what would happen, set the flags only after that person agreed. The server may \
-ask the person itself. Give reason="..." for the audit log. wait_seconds waits for the task (about 50 s at most); "still running" is no \
+ask the person itself. Give reason="..." for the audit log. wait_seconds waits for the task ({wait:g} s at most); "still running" is no \
 error: do not start it again, look later{log}. "Outcome unknown": it may have happened, look before anything else."""
 _READ_ONLY = "This server is read-only: it changes nothing, and only its owner can alter that."
 _ERRORS = "Errors say what was tried, Proxmox's own words and one next step; a missing privilege is named with its path."
@@ -34,7 +34,7 @@ def instructions(tools: Sequence[Tool], settings: Settings) -> str:
     parts = [
         f"{start}\nnode and vm_type may be left out wherever a vmid says them.",
         _READING,
-        _CHANGING.format(log=log) if changes else _READ_ONLY if settings.read_only else "",
+        _CHANGING.format(log=log, wait=settings.max_wait) if changes else _READ_ONLY if settings.read_only else "",
         f"Changes outside {limits.words(settings)} are refused." if changes and limits.is_set(settings) else "",
         f"Only {limits.words(settings)} are shown." if limits.limits_reads(settings) else "",
         _ERRORS,

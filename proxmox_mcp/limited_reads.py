@@ -16,6 +16,11 @@ from proxmox_mcp.http_client import HttpClient
 class LimitedClient(HttpClient):
     """Reads leave out guests outside PROXMOX_ALLOW_VMIDS and nodes outside PROXMOX_ALLOW_NODES. Raises InvalidArgument for their paths."""
 
+    @property
+    def limited_to(self) -> str:
+        """Which guests and nodes alone it shows: "guests 100-199,205 and nodes pve1,pve2"."""
+        return limits.words(self.settings)
+
     async def get(self, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None) -> Any:
         self._check(path)
         found = await super().get(*path, params=params, timeout=timeout)

@@ -30,6 +30,7 @@ from proxmox_mcp.registry import Tool, all_tools
 from proxmox_mcp.resources import add_resources
 from proxmox_mcp.wire import Answering
 
+_PREFIX = "proxmox_"
 LONGEST_ERROR = 16_000  # characters
 # Our own models check the arguments and the answers are text alone: the SDK's view of a tool stays empty.
 _NO_METADATA = FuncMetadata(arg_model=ArgModelBase)
@@ -122,8 +123,10 @@ class Server(MCPServer[App]):
 def _unknown(name: str, offered: frozenset[str]) -> str:
     if any(record.name == name for record in all_tools()):
         return f"This server does not offer {name}: its owner chose its tools (read-only mode, toolsets, exclusions or limits)"
-    near = difflib.get_close_matches(name[:100], offered, n=1)
-    return f"Unknown tool: {secrets.mask_text(text.clean(name, 100))}" + (f"; did you mean {near[0]}?" if near else "")
+    # compared without the prefix that all share: with it nothing is unlike, and a shell might be suggested for a slip
+    stems = {known.removeprefix(_PREFIX): known for known in offered}
+    near = difflib.get_close_matches(name[:100].removeprefix(_PREFIX), stems, n=1)
+    return f"Unknown tool: {secrets.mask_text(text.clean(name, 100))}" + (f"; did you mean {stems[near[0]]}?" if near else "")
 
 
 def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:

@@ -85,8 +85,15 @@ async def _answered(tool: Tool, args: Arguments, call: Call, peer: Peer) -> Resu
         if isinstance(outcome, Question):
             return outcome
         found = outcome
+    elif _sums_up(tool, args) and limits.limits_reads(call.settings):
+        call.remark(f"only {limits.words(call.settings)} are shown (PROXMOX_LIMIT_READS)")
     answer = replace(found, notes=tuple(dict.fromkeys((*found.notes, *call.remarks))))
     return Result(render(answer, view_of(tool, args)), answer.failed)
+
+
+def _sums_up(tool: Tool, args: Arguments) -> bool:
+    """Whether it reads the cluster at large, so that a limit leaves something out; what is asked of one guest or task is whole."""
+    return bool(privileges.NEEDS.get(tool.name)) and not any(getattr(args, name, None) is not None for name in ("vmid", "upid"))
 
 
 def view_of(tool: Tool, args: Arguments) -> View:

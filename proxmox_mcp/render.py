@@ -64,7 +64,8 @@ def _list(answer: Answer, view: View) -> str:
     if view.cursor is not None:
         start = bisect.bisect_right(rows, cursors.decode(view.cursor, view.tool, answer.filters), key=key)
     stop = len(rows) if view.limit is None else min(len(rows), start + view.limit)
-    constant = {} if view.json else _constant(rows, columns, asked=view.fields is not None)
+    # nothing is said of rows that were not read
+    constant = {} if view.json or answer.beyond else _constant(rows, columns, asked=view.fields is not None)
     columns = [column for column in columns if column.name not in constant]
 
     lines: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proxmox_mcp import limits
+from proxmox_mcp import limits, text
 from proxmox_mcp.config import Settings
 from proxmox_mcp.errors import ConfigError
 from proxmox_mcp.registry import GROUPS, Tool
@@ -47,4 +47,5 @@ def beyond_limits(tool: Tool, settings: Settings) -> bool:
 def _known(variable: str, asked: Iterable[str], valid: Sequence[str]) -> None:
     unknown = [name for name in asked if name not in valid]
     if unknown:
-        raise ConfigError(f"{variable} names what does not exist: {', '.join(unknown)}", hint=f"valid: {', '.join(valid)}")
+        shown = ", ".join(text.clean(name, 60) for name in unknown[:10])
+        raise ConfigError(f"{variable} names what does not exist: {shown}", hint=f"valid: {', '.join(valid)}")

@@ -52,7 +52,9 @@ async def check_ssh(settings: Settings, tools: Sequence[Tool], nodes: Sequence[s
     try:
         if on_nodes and not wanted(settings):
             steps = ("README, SSH; or leave them out: PROXMOX_EXCLUDE_TOOLS, PROXMOX_TOOLSETS",)
-            rows.append(Row("note", "ssh", f"no SSH setting is given; tools that run commands on nodes: {', '.join(on_nodes)}", steps))
+            tried = f"{settings.ssh_host or 'the first host'} as {settings.ssh_user}, with your SSH agent and the keys in ~/.ssh"
+            text = f"no SSH setting is given, so {tried}, is what these tools try when they are called: {', '.join(on_nodes)}"
+            rows.append(Row("note", "ssh", text, steps))
         elif on_nodes:
             rows.append(Row("ok", "ssh", f"used on nodes by {', '.join(on_nodes)}"))
             rows += await _nodes(Call(app, Stamp("doctor")), nodes)

@@ -6,13 +6,26 @@ size(2_040_109_466) is 1.9G, duration(1_051_200) 12d4h, age(now - 200, now) 3m20
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import re
 from datetime import UTC, datetime
 
 UNKNOWN = "-"
 
 _UNITS = "BKMGTPE"
+
+
+def os_reason(error: OSError) -> str:
+    """Why the system refused, in its own words; asyncio tells of refused connections in Python's, several in one text for a name."""
+    import socket  # not needed by what starts
+
+    if isinstance(error, socket.gaierror):  # which counts its own numbers
+        return error.strerror or str(error)
+    numbers = [error.errno] if error.errno else [int(number) for number in re.findall(r"\[Errno (\d+)\]", str(error))]
+    words = [os.strerror(number) for number in numbers if number in errno.errorcode]
+    return ", ".join(dict.fromkeys(words)) or error.strerror or str(error)
 
 
 def _number(value: float | None) -> float | None:

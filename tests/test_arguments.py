@@ -69,6 +69,22 @@ def test_g07_a_misspelt_argument_is_refused_with_the_closest_known_one(given: di
     assert f"did you mean {near}?" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("tool", "given", "wrong"),
+    [
+        ("proxmox_get_vm_status", {"name": "web01"}, "node"),  # which a guest's name is not
+        ("proxmox_zfs_pool_manage", {"action": "create", "node": "pve1", "name": "tank", "disks": ["/dev/sdb"]}, "cleanup_disks"),
+        ("proxmox_vm_power", {"action": "start", "vmid": 101, "vm_id": 101}, "vmid"),  # given already
+    ],
+)
+def test_what_is_only_a_little_alike_or_given_already_is_not_suggested(tool: str, given: dict[str, object], wrong: str) -> None:
+    (record,) = (record for record in all_tools() if record.name == tool)
+    with pytest.raises(InvalidArgument) as refused:
+        parse(record.model, given)
+    assert f"did you mean {wrong}" not in str(refused.value)
+    assert f"unknown argument; known: {', '.join(schema(record.model)['properties'])}" in str(refused.value)
+
+
 @pytest.mark.parametrize("value", ["yes", "true", 1, "1", 1.0, None, [True]])
 @pytest.mark.parametrize("gate", ["confirm", "dry_run"])
 def test_gates_take_real_booleans_only(gate: str, value: object) -> None:
@@ -91,7 +107,8 @@ def test_a_fault_is_told_in_one_sentence() -> None:
         ({"vmid": 7, "cores": 2}, "Invalid argument vmid: must be between 100 and 999999999"),
         ({"cores": 2}, "Invalid argument vmid: is required"),
         ({"vmid": 101}, "Invalid arguments: give memory_mb, cores or both"),
-        ({"cores": "x"}, "Invalid arguments: vmid: is required; cores: should be a valid integer"),
+        ({"cores": "x"}, "Invalid arguments: vmid: is required; cores: must be a whole number"),
+        ({"vmid": "web01"}, "Invalid argument vmid: must be a whole number; proxmox_list_vms name=... finds it"),
     ):
         with pytest.raises(InvalidArgument) as refused:
             parse(ResizeVm, given)
@@ -99,7 +116,8 @@ def test_a_fault_is_told_in_one_sentence() -> None:
 
 
 def test_arrays_and_objects_sent_as_json_text_are_accepted() -> None:
-    assert parse(Guests, {"fields": '["vmid","name"]'}).fields == ["vmid", "name"]  # type: ignore[attr-defined]
+    for fields in ('["vmid","name"]', "vmid,name", " vmid, name,"):
+        assert parse(Guests, {"fields": fields}).fields == ["vmid", "name"]  # type: ignore[attr-defined]
     assert parse(Wipe, {"storage": "nas", "properties": '{"a":"b"}'}).properties == {"a": "b"}  # type: ignore[attr-defined]
 
 

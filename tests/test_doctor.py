@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import re
 import socket
 import subprocess
@@ -17,7 +19,8 @@ from typing import Any
 import pytest
 
 from proxmox_mcp import doctor
-from proxmox_mcp.config import Member, Settings
+from proxmox_mcp.config import Member, Settings, load, require_api
+from proxmox_mcp.errors import ConfigError
 from proxmox_mcp.privileges import AUDITOR, NEEDS
 from tests import served_api
 from tests.served_api import Reply, ServedApi
@@ -64,6 +67,55 @@ async def test_what_is_missing_is_named_and_nothing_is_sent(api: ServedApi) -> N
     assert api.requests == []
 
 
+async def test_what_explains_what_is_missing_is_told_with_it(api: ServedApi, tmp_path: Path) -> None:
+    settings = load({"PROXMOX_HOST": "pve.lan", "PROXMOX_TOKENNAME": "mcp"}, base=tmp_path)
+    found = await examine(settings)
+    misspelt = "PROXMOX_TOKENNAME is not a variable of this server; is PROXMOX_TOKEN_NAME meant?"
+    assert misspelt in [finding.text for finding in found["configuration"]]
+    with pytest.raises(ConfigError, match=re.escape(misspelt)):
+        require_api(settings)
+
+
+@pytest.mark.parametrize(
+    ("choice", "wrong"),
+    [({"toolsets": ("gests",)}, "PROXMOX_TOOLSETS"), ({"tools": ("list_vms",)}, "PROXMOX_TOOLS"), ({"toolsets": ("audit",)}, "")],
+)
+async def test_a_choice_of_tools_that_stops_the_start_is_a_problem_of_the_configuration(
+    api: ServedApi, choice: dict[str, tuple[str, ...]], wrong: str
+) -> None:
+    found = await examine(replace(served_api.settings(api), **choice))
+    assert [line.partition("names")[0].split()[-1] for line in problems(found)] == ([wrong] if wrong else [])
+
+
+async def test_nodes_that_may_be_changed_and_are_none_are_named(api: ServedApi) -> None:
+    api.on("GET", "/nodes", [{"node": "pve1", "status": "online"}])
+    found = await examine(replace(served_api.settings(api), allow_nodes=("pve1", "pve7")))
+    (finding,) = (finding for finding in found["configuration"] if finding.state == "note")
+    assert finding.text == "PROXMOX_ALLOW_NODES names pve7, and the cluster has no such node; it has: pve1"
+
+
+@pytest.mark.parametrize("below", ["", "deep/er"])
+async def test_an_audit_log_that_cannot_be_written_is_a_problem(api: ServedApi, tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("")
+    settings = replace(served_api.settings(api), audit_dir=tmp_path / "file" / below)
+    (finding,) = (await examine(settings))["audit log"]
+    assert (finding.state, finding.text) == ("problem", f"{tmp_path / 'file' / below} cannot hold it: {tmp_path / 'file'} is no directory")
+    (finding,) = (await examine(replace(settings, read_only=True)))["audit log"]
+    assert finding.state == "note"
+
+
+async def test_a_key_file_without_a_key_is_a_problem(api: ServedApi, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("\n")
+    (finding,) = (await examine(replace(served_api.settings(api), audit_hmac_key_file=tmp_path / "keys")))["audit log"]
+    assert finding.state == "problem"
+    assert "holds no key" in finding.text
+
+
+async def test_an_audit_log_that_can_be_written_is_nothing_to_tell_of(api: ServedApi, tmp_path: Path) -> None:
+    assert "audit log" not in await examine(replace(served_api.settings(api), audit_dir=tmp_path / "not/there/yet"))
+    assert os.listdir(tmp_path) == []
+
+
 async def test_a_member_that_does_not_answer_is_named_and_the_next_is_used(api: ServedApi) -> None:
     settings = served_api.settings(api)
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -73,6 +125,14 @@ async def test_a_member_that_does_not_answer_is_named_and_the_next_is_used(api: 
     assert found[str(dead)][0].state == "problem"
     assert "cannot connect" in found[str(dead)][0].text
     assert found["token"][0].state == "ok"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_refused_connection_is_told_in_words(api: ServedApi, host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        dead = Member(host, closed.getsockname()[1])
+    (finding,) = (await examine(replace(served_api.settings(api), members=(dead,))))[str(dead)]
+    assert finding.text == f"cannot connect: {os.strerror(errno.ECONNREFUSED)}"
 
 
 async def test_what_answers_without_tls_is_named(api: ServedApi) -> None:
@@ -128,8 +188,10 @@ async def test_verification_switched_off_is_noted_with_the_pin(api: ServedApi) -
 @pytest.mark.parametrize(("apart", "state"), [(0, "ok"), (30, "note"), (4000, "problem"), (-4000, "problem")])
 async def test_clocks(api: ServedApi, apart: int, state: str) -> None:
     api.on("GET", "/access/domains", Reply(data=[], headers={"Date": formatdate(time.time() + apart, usegmt=True)}))
-    (finding,) = (await examine(served_api.settings(api)))["clock"]
+    found = await examine(served_api.settings(api))
+    (finding,) = found["clock"]
     assert finding.state == state
+    assert found["token"][0].state == "ok"
 
 
 @pytest.mark.parametrize(

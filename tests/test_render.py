@@ -185,6 +185,14 @@ def test_rows_that_are_only_what_follows_a_cursor_say_how_many_are_left() -> Non
     assert (last["remaining"], "cursor" in last) == (1, False)
 
 
+def test_what_was_not_read_is_said_to_be_like_nothing() -> None:
+    rows, columns = [{"n": 1, "status": "OK"}, {"n": 2, "status": "OK"}], (Column("n"), Column("status"))
+    page = render(Answer("tasks", rows=rows, columns=columns, order=("n",), beyond=68), View("t"))
+    assert page.splitlines()[:2] == ["1-2 of 70 tasks", "n status"]
+    whole = render(Answer("tasks", rows=rows, columns=columns, order=("n",), beyond=0), View("t"))
+    assert whole.splitlines()[:2] == ["2 tasks; status=OK", "n"]
+
+
 def test_what_holds_for_a_list_as_a_whole_stands_before_its_rows() -> None:
     answer = Answer(
         "volumes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 import os
@@ -116,6 +117,7 @@ async def test_a_refused_key_and_a_dead_address(sshd: Sshd, tmp_path: Path) -> N
     assert "refused the login" in refused.text
     assert "authorized_keys" in refused.steps[0]
     assert "cannot be reached" in unreachable.text
+    assert unreachable.text.endswith(f"({os.strerror(errno.ECONNREFUSED)})")
 
 
 @needs_root
@@ -150,6 +152,7 @@ async def test_without_any_setting_nothing_is_connected(sshd: Sshd, tmp_path: Pa
     plain = served_api.settings(members=(Member("127.0.0.1", 8006),), ssh_host="127.0.0.1", audit_dir=tmp_path / "audit")
     (row,) = await check_ssh(plain, on_nodes())
     assert row.state == "note"
+    assert "no SSH setting is given, so 127.0.0.1 as root, with your SSH agent and the keys in ~/.ssh" in row.text
     assert "proxmox_host_exec" in row.text
     assert not (tmp_path / "audit").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proxmox_mcp.audit.aside import aside
+from proxmox_mcp.audit.disk import unwritable
 from proxmox_mcp.audit.files import Which
 from proxmox_mcp.audit.keys import Keys
 from proxmox_mcp.audit.log import AuditLog
@@ -11,4 +12,18 @@ from proxmox_mcp.audit.report import Problem, Report, Verdict
 from proxmox_mcp.audit.unfinished import Unfinished, unfinished
 from proxmox_mcp.audit.verify import verify
 
-__all__ = ["AuditLog", "Keys", "Problem", "Report", "Unfinished", "Verdict", "Which", "aside", "export", "tail", "unfinished", "verify"]
+__all__ = [
+    "AuditLog",
+    "Keys",
+    "Problem",
+    "Report",
+    "Unfinished",
+    "Verdict",
+    "Which",
+    "aside",
+    "export",
+    "tail",
+    "unfinished",
+    "unwritable",
+    "verify",
+]

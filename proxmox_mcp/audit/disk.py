@@ -27,6 +27,19 @@ def irregular(path: str) -> OSError:
     return OSError(errno.EINVAL, "not a regular file", path)
 
 
+def unwritable(directory: Path) -> str:
+    """Why no file can be made in a directory, which may yet have to be made itself; "" when nothing speaks against it."""
+    place = directory
+    try:
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        if not place.is_dir():
+            return f"{place} is no directory"
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    return "" if os.access(place, os.W_OK | os.X_OK) else f"this user may not write into {place}"
+
+
 def is_named(fd: int, path: str) -> bool:
     """Whether the path names the open file."""
     try:

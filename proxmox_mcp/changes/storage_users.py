@@ -106,6 +106,8 @@ async def tenants(checks: Checks, refs: Sequence[StorageRef], node: str | None =
         for vmid, names in (await _by_configuration(checks, blind, everyone.values(), node)).items():
             volumes.setdefault(vmid, set()).update(names)
         checks.doubt(f"whether storage {', '.join(ref.name for ref in blind)} holds more than this token sees")
+    if inventory.api.limited_to:
+        checks.doubt(f"whether guests other than {inventory.api.limited_to} have disks there: this server does not look at them")
     return Tenants(tuple(ref.name for ref in refs), {vmid: frozenset(found) for vmid, found in volumes.items()}, dict(others), everyone)
 
 

@@ -12,6 +12,7 @@ from proxmox_mcp.config import files, values
 from proxmox_mcp.config.reader import Reader
 
 _USER, _NAME, _VALUE, _FILE = "PROXMOX_USER", "PROXMOX_TOKEN_NAME", "PROXMOX_TOKEN_VALUE", "PROXMOX_TOKEN_FILE"
+_SECRET = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def read(reader: Reader) -> dict[str, Any]:
@@ -30,9 +31,15 @@ def read(reader: Reader) -> dict[str, Any]:
         names |= {variable: name} if name else {}
         secret |= {variable: value} if value else {}
         secrets.register(value)
+    changed = [variable for variable, name in names.items() if _SECRET.fullmatch(name)]
+    if any(_SECRET.fullmatch(value) for value in secret.values()):
+        changed = []  # whoever has a secret may call the token what they like
+    for variable in changed:
+        secrets.register(names.pop(variable))
+        reader.wrong(variable, "a secret stands where the token's name belongs; have the two changed places?", shown="")
     if not users:
         reader.missing(_USER, "the user of the token with its realm, such as root@pam")
-    if not names:
+    if not names and not changed:
         reader.missing(_NAME, "the name of the API token (Datacenter, Permissions, API Tokens)")
     if not secret and not reader.given(_FILE):
         reader.missing(_VALUE, f"the secret of the API token, or {_FILE} with a file that holds it")

@@ -54,6 +54,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
+def absent(path: Path) -> str:
+    """Why a path is no file that can be read, in words."""
+    try:
+        return "that is a directory" if path.is_dir() else "there is no such file"
+    except OSError as e:
+        return f"it cannot be looked at ({e.strerror})"
+
+
 def read_text(path: Path) -> str:
     """The text of a small file in the encodings that editors write (UTF-8 or UTF-16, with or without a byte order mark).
 

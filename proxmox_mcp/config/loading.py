@@ -43,7 +43,7 @@ def _sources(environ: Mapping[str, str], base: Path | None) -> tuple[Reader, Pat
     if named is not None:
         searched = [named]
         if not files.is_file(named):
-            reader.wrong("PROXMOX_ENV_FILE", "there is no such file")
+            reader.wrong("PROXMOX_ENV_FILE", f"{files.absent(named)}; name the .env file")
     elif reader.given("PROXMOX_ENV_FILE"):
         searched = []
     else:
@@ -58,6 +58,7 @@ def _sources(environ: Mapping[str, str], base: Path | None) -> tuple[Reader, Pat
         env_file = None
     if env_file is not None:
         reader.add_file(env_file)
+    reader.ssh_problems += reader.problems  # what could not be read may hold gates, and shells have the same ones
     return reader, env_file, tuple(searched)
 
 
@@ -94,7 +95,7 @@ def _proxy(reader: Reader) -> str:
 
 
 def _members(reader: Reader) -> tuple[Member, ...]:
-    port = reader.parsed("PROXMOX_PORT", values.whole(1, 65535), 8006)
+    stated = reader.parsed("PROXMOX_PORT", values.whole(1, 65535), None)
     given = reader.text("PROXMOX_HOST")
     if not given:
         reader.missing("PROXMOX_HOST", "the address of a node, such as pve.lan")
@@ -102,13 +103,13 @@ def _members(reader: Reader) -> tuple[Member, ...]:
     members: dict[tuple[str, int], Member] = {}
     for item in values.items(given):
         try:
-            member, named_port = values.member(item, port)
+            member, named_port = values.member(item, stated or 8006)
         except ValueError as e:
             reader.wrong("PROXMOX_HOST", str(e), shown=item.rpartition("@")[2])
             continue
-        if named_port and member.port != port and reader.given("PROXMOX_PORT"):
+        if named_port and stated not in (None, member.port):
             reader.wrong(
-                "PROXMOX_HOST", f"it names port {member.port}, and PROXMOX_PORT={port} another one; leave one of them out", shown=item
+                "PROXMOX_HOST", f"it names port {member.port}, and PROXMOX_PORT={stated} another one; leave one of them out", shown=item
             )
         members.setdefault((member.host.lower(), member.port), member)
     return tuple(members.values())
@@ -133,7 +134,7 @@ def _verification(reader: Reader) -> tuple[bool, Path | None]:
     if not verify:
         reader.warnings.append("PROXMOX_CA_FILE is not used, because PROXMOX_VERIFY_SSL=false switches verification off.")
     if not files.is_file(named):
-        reader.wrong("PROXMOX_CA_FILE", "there is no such file; copy /etc/pve/pve-root-ca.pem from a node")
+        reader.wrong("PROXMOX_CA_FILE", f"{files.absent(named)}; copy /etc/pve/pve-root-ca.pem from a node")
         return verify, ca_file
     return verify, _authority(reader, "PROXMOX_CA_FILE", named)
 
@@ -180,14 +181,15 @@ def _audit(reader: Reader) -> dict[str, Any]:
 
 
 def _ssh(reader: Reader, members: tuple[Member, ...]) -> dict[str, Any]:
-    port = reader.parsed("PROXMOX_SSH_PORT", values.whole(1, 65535), 22, ssh=True)
+    stated = reader.parsed("PROXMOX_SSH_PORT", values.whole(1, 65535), None, ssh=True)
+    port = stated or 22
     host = members[0].host if members else ""
     if reader.text("PROXMOX_SSH_HOST"):
         target, named_port = reader.parsed(
             "PROXMOX_SSH_HOST", lambda value: values.member(value, port), (Member("", port), False), ssh=True
         )
-        if named_port and target.port != port and reader.given("PROXMOX_SSH_PORT"):
-            reader.wrong("PROXMOX_SSH_HOST", f"it names port {target.port}, and PROXMOX_SSH_PORT={port} another one", ssh=True)
+        if named_port and stated not in (None, target.port):
+            reader.wrong("PROXMOX_SSH_HOST", f"it names port {target.port}, and PROXMOX_SSH_PORT={stated} another one", ssh=True)
         host, port = target.host, target.port
     known_hosts = reader.text("PROXMOX_SSH_KNOWN_HOSTS")
     if known_hosts.lower() == "ignore":
@@ -221,7 +223,7 @@ def _private_key(reader: Reader) -> Path | None:
     if path is None:
         return None
     if not files.is_file(path):
-        reader.wrong(name, "there is no such file; name the private key", ssh=True)
+        reader.wrong(name, f"{files.absent(path)}; name the private key", ssh=True)
     elif path.suffix == ".pub":
         reader.wrong(name, "that is the public key; name the private one beside it, without .pub", ssh=True)
     else:
@@ -246,7 +248,7 @@ def _hosts_file(reader: Reader, env_file: Path | None, base: Path | None) -> Pat
     named = reader.path(name, ssh=True)
     if named is not None:
         if not files.is_file(named):
-            reader.wrong(name, "there is no such file; vm_ssh_hosts.example.json shows what it holds", ssh=True)
+            reader.wrong(name, f"{files.absent(named)}; vm_ssh_hosts.example.json shows what it holds", ssh=True)
         return named
     for directory in (env_file.parent if env_file else None, base, files.user_directory()):
         if directory is not None and files.is_file(directory / files.HOSTS_FILE):

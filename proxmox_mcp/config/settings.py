@@ -82,7 +82,8 @@ class Settings:
 def require_api(settings: Settings) -> None:
     """Raises ConfigError naming every problem and the places searched when the API cannot be used with these settings."""
     if settings.problems:
-        raise _error("The server is not configured", settings.problems, settings)
+        # a misspelt name, or a file that was passed over, is often what became of what is missing
+        raise _error("The server is not configured", settings.problems + settings.warnings, settings)
     if not settings.members:
         raise _error("The server is not configured", ("PROXMOX_HOST is not set.",), settings)
 

@@ -16,7 +16,6 @@ _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NODE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _TOKEN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]+")
-_TOOL = re.compile(r"[a-z][a-z0-9_-]*")
 LAST_VMID = 999_999_999
 
 
@@ -76,12 +75,8 @@ def choice(*allowed: str) -> Callable[[str], str]:
 
 
 def names(value: str) -> tuple[str, ...]:
-    """Tool and toolset names; whether they exist is for the registry to say."""
-    found = tuple(dict.fromkeys(item.lower() for item in items(value)))
-    wrong = [name for name in found if not _TOOL.fullmatch(name)]
-    if wrong:
-        raise ValueError("write names separated by commas")
-    return found
+    """Tool and toolset names; whether they exist is for the registry to say, which stops the start where one does not."""
+    return tuple(dict.fromkeys(item.lower() for item in items(value)))
 
 
 def nodes(value: str) -> tuple[str, ...]:
@@ -213,7 +208,7 @@ def token_name(value: str) -> str:
 def token_value(value: str) -> str:
     if not value.isascii() or not value.isprintable() or re.search(r"[\s;,\"'=!]", value):
         raise ValueError("the secret has characters that no token secret has; copy the UUID again")
-    if re.fullmatch(r"(?i)[x*-]+|x{4,}.*|your[-_ ].*|change-?me", value):
+    if re.fullmatch(r"(?i)[x*-]+|x{4,}.*|(?:your|put)[-_ ].*|change-?me", value):
         raise ValueError("it still holds the example; put the secret there that Proxmox showed when the token was made")
     return value
 

@@ -48,6 +48,11 @@ class HttpClient:
         secrets.register(settings.token_value)
         self._slots = asyncio.Semaphore(max(1, settings.max_concurrency))
 
+    @property
+    def limited_to(self) -> str:
+        """Which guests and nodes alone it shows: it shows all that the token sees."""
+        return ""
+
     async def get(self, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None) -> Any:
         """GET: the answer's `data`. `timeout` in seconds for the whole request (default: the setting)."""
         return (await self._call("GET", path, params or {}, timeout))["data"]

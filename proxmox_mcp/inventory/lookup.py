@@ -111,11 +111,12 @@ class Inventory(Lists):
         serving = await self.serving(ref)
         if not serving:
             raise NodeUnreachable(f"no node that serves storage {name} is online", status=0)
-        if not ref.shared and len(serving) > 1:
-            apart = f"storage {name} is separate on {', '.join(serving)}"
-            if change:
-                raise Refused(f"{apart}: say on which", hint="name the node")
-            self.remarks.append(f"{apart}; this is the one of {serving[0]}")
+        if not ref.shared and change and len(serving) > 1:
+            raise Refused(f"storage {name} is separate on {', '.join(serving)}: say on which", hint="name the node")
+        silent = [node.name for node in await self.nodes() if node.online is False and (ref.nodes is None or node.name in ref.nodes)]
+        places = serving + [f"{node} (offline)" for node in silent]
+        if not ref.shared and not change and len(places) > 1:
+            self.remarks.append(f"storage {name} is separate on {', '.join(places)}; this is the one of {serving[0]}")
         return ref, serving[0]
 
     async def serving(self, ref: StorageRef) -> list[str]:
@@ -157,6 +158,9 @@ class Inventory(Lists):
         near = f"; the nearest are {', '.join(map(str, sorted(known)))}" if known else ""
         if await self.is_free(vmid):
             raise NotFound(f"there is no guest {vmid}{near}", status=0, hint="proxmox_list_vms shows the guests")
+        if self.api.limited_to:
+            outside = f"guest {vmid} is not among {self.api.limited_to}, and this server limits reads too (PROXMOX_LIMIT_READS)"
+            raise InvalidArgument("vmid", outside)
         if (await self.permissions()).has(f"/vms/{vmid}", "VM.Audit") is False:
             raise _hidden(vmid)
         for place, lists in self.keep(await per_node(await self._ask(node), self._lists)).items():

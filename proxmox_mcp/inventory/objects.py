@@ -20,6 +20,10 @@ _SHARED_TYPES = frozenset({"nfs", "cifs", "pbs", "cephfs", "rbd", "iscsi", "iscs
 class Reader(Protocol):
     """The reading half of the REST client. `path` holds the parts below /api2/json."""
 
+    @property
+    def limited_to(self) -> str:
+        """Which guests and nodes alone it shows, in words; "" where it shows all that the token sees."""
+
     async def get(self, *path: str | int, params: Mapping[str, Any] | None = None, timeout: float | None = None) -> Any:
         """The `data` of the answer."""
 

@@ -14,6 +14,7 @@ import asyncssh
 from proxmox_mcp.errors import ConfigError, SshAuthFailed, SshError, SshUnreachable
 from proxmox_mcp.ssh import host_keys
 from proxmox_mcp.ssh_targets import SshTarget
+from proxmox_mcp.text import os_reason
 
 # A connection that gives no sign for KEEPALIVE * (MISSED + 1) seconds is dead.
 KEEPALIVE = 10
@@ -214,7 +215,7 @@ def _explained(target: SshTarget, wrong: Exception, client: _Client, known: host
         return SshUnreachable(
             f"{where} cannot be reached; nothing was run.",
             tried=tried,
-            said=wrong.strerror or said,
+            said=os_reason(wrong),
             hint="Check the address, the port, the network and the firewall.",
         )
     return ConfigError(f"The SSH settings of {target.name} cannot be used: {said}.", hint="Check user, key and PROXMOX_SSH_CONFIG.")

@@ -212,6 +212,7 @@ async def storage_usage_detail(args: StorageUsage, call: Call) -> Answer:
         known = status if number(status.get("total")) else {}  # all 0 where the type does not tell: iscsi, esxi
         record |= {name: known.get(name) for name in ("total", "used", "avail")}
         record["used_fraction"] = share(known.get("used"), known.get("total"))
+        notes += _unexplained(known.get("used"), rows) if wanted is None else ()
     record["by_content"] = _totals(rows)
     columns = (
         *(Column("volid"), Column("content"), Column("vmid", Kind.NUMBER), Column("size", Kind.BYTES)),
@@ -246,6 +247,23 @@ def _totals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         known = [size for size in sizes if size is not None]
         totals.append({"content": kind, "volumes": len(sizes), "size": sum(known) if known else None})
     return sorted(totals, key=lambda total: -(total["size"] or 0))
+
+
+_LITTLE = 2**30  # bytes
+
+
+def _unexplained(used: Any, rows: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """How much is used by what is no listed volume, where that is more than a little and every size is known."""
+    total = number(used)
+    if total is None or any(row["size"] is None for row in rows):
+        return ()
+    rest = total - sum(row["size"] for row in rows)
+    if rest < max(_LITTLE, total / 10):
+        return ()
+    return (
+        f"{text.size(rest)} of the {text.size(total)} used are in no volume listed here: other files or snapshots on the same disks, "
+        "or volumes that this token may not see",
+    )
 
 
 async def _remarks(call: Call, storage: str, kinds: frozenset[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxmox_mcp import secrets
+from proxmox_mcp.clients import PLACEHOLDERS
 from proxmox_mcp.config import Settings, load
 
 SECRET = "0a1b2c3d-1111-4222-8333-444444444444"
@@ -91,10 +92,29 @@ def test_token_names_that_cannot_be(name: str) -> None:
     assert problem.startswith("PROXMOX_TOKEN_NAME=")
 
 
-@pytest.mark.parametrize("value", ["xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", "your-token-secret", "********", "changeme"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
+        "your-token-secret",
+        "********",
+        "changeme",
+        "put-the-secret-here",
+        PLACEHOLDERS["PROXMOX_TOKEN_VALUE"],
+    ],
+)
 def test_an_example_is_not_a_secret(value: str) -> None:
     (problem,) = token("ops@pve", "mcp", value).problems
     assert problem.startswith("PROXMOX_TOKEN_VALUE: it still holds the example")
+
+
+@pytest.mark.parametrize("secret", [SECRET, f"b{SECRET[1:]}", f"b{SECRET[1:]}".upper()])
+def test_a_secret_in_the_place_of_the_name_is_refused_and_not_shown(secret: str) -> None:
+    found = token("ops@pve", secret, "mcp")
+    assert [problem.partition(":")[0].partition("=")[0] for problem in found.problems] == ["PROXMOX_TOKEN_NAME"]
+    assert "changed places" in found.problems[0]
+    assert secret not in f"{found.problems} {found!r}"
+    assert secrets.mask_text(f"sent {secret} there") == f"sent {secrets.MARK} there"
 
 
 @pytest.mark.parametrize("value", ["abc def-secret", "abc\ndef-secret", "geheim;x-secret", "gehäim-secret", "a\x00b-secret"])

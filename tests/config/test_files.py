@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import proxmox_mcp
-from proxmox_mcp.config import load, require_api
+from proxmox_mcp.config import load, require_api, require_ssh
 from proxmox_mcp.errors import ConfigError
 
 SECRET = "0a1b2c3d-1111-4222-8333-444444444444"
@@ -221,3 +222,19 @@ def test_the_register_of_guests_is_named_or_beside_env_or_in_the_configuration_d
     assert load({"PROXMOX_VM_SSH_HOSTS": str(named)}, base=tmp_path).vm_ssh_hosts == named
     (problem,) = load({"PROXMOX_VM_SSH_HOSTS": str(tmp_path / "none.json")}, base=tmp_path).ssh_problems
     assert problem.startswith("PROXMOX_VM_SSH_HOSTS=")
+
+
+@pytest.mark.parametrize("content", [b"PROXMOX_READ_ONLY: true\n", b"PROXMOX_READ_ONLY=true\n# d\xfczenle\n", None])
+@pytest.mark.parametrize("guests", [True, False])
+def test_gates_that_could_not_be_read_close_shells_too(tmp_path: Path, content: bytes | None, guests: bool) -> None:
+    path = tmp_path / "named.env" if content is None else write(tmp_path / "named.env", content)
+    found = load({"PROXMOX_ENV_FILE": str(path), "PROXMOX_HOST": "pve.lab"}, base=tmp_path)
+    with pytest.raises(ConfigError, match=re.escape(str(path))):
+        require_ssh(found, guests=guests)
+
+
+def test_a_directory_in_place_of_a_named_file_is_called_one(tmp_path: Path) -> None:
+    found = load({name: str(tmp_path) for name in ("PROXMOX_ENV_FILE", "PROXMOX_CA_FILE", "PROXMOX_SSH_KEY_PATH")}, base=tmp_path)
+    said = (*found.problems, *found.ssh_problems)
+    for name in ("PROXMOX_ENV_FILE", "PROXMOX_CA_FILE", "PROXMOX_SSH_KEY_PATH"):
+        assert next(problem for problem in said if problem.startswith(name)).startswith(f"{name}={tmp_path}: that is a directory; ")

@@ -97,6 +97,14 @@ def test_a_port_that_is_none(port: str) -> None:
     assert "1 to 65535" in problem
 
 
+def test_a_port_that_is_none_contradicts_nothing() -> None:
+    (problem,) = hosts("pve.lab:8007", PROXMOX_PORT="eight").problems
+    assert problem.startswith("PROXMOX_PORT=eight: ")
+    found = hosts("pve.lab", PROXMOX_SSH_HOST="pve.lab:2222", PROXMOX_SSH_PORT="ssh")
+    (problem,) = found.ssh_problems
+    assert problem.startswith("PROXMOX_SSH_PORT=ssh: ")
+
+
 def test_several_members_in_order_without_duplicates() -> None:
     assert members("pve1,pve2:8007,https://pve3:8006/") == ["pve1:8006", "pve2:8007", "pve3:8006"]
     assert members("pve1, pve2\tpve1:8006 PVE1. ;[::1],::1") == ["pve1:8006", "pve2:8006", "[::1]:8006"]

@@ -340,6 +340,18 @@ async def test_a_storage_of_each_node_is_never_taken_for_one() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_storage_of_each_node_has_one_on_a_silent_node_too() -> None:
+    with served_cluster(2, offline={"pve2"}) as api:
+        async with client(api) as http:
+            inventory = Inventory(http)
+            await inventory.storage_on("nas")
+            assert (await inventory.storage_on("local", change=True))[1] == "pve1"
+            assert inventory.remarks == []
+            await inventory.storage_on("local")
+    assert inventory.remarks == ["storage local is separate on pve1, pve2 (offline); this is the one of pve1"]
+
+
+@pytest.mark.anyio
 async def test_an_unknown_storage_says_what_there_is_and_why_it_may_be_hidden() -> None:
     with served_cluster(2) as api:
         async with client(api) as http:

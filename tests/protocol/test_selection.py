@@ -66,6 +66,9 @@ async def test_what_read_only_mode_leaves_out_cannot_be_called(tmp_path: Path, e
             failed, text = await ask(client, "proxmox_list_vm")
             assert failed
             assert text == "Unknown tool: proxmox_list_vm; did you mean proxmox_list_vms?"
+            assert await ask(client, "list_vms") == (True, "Unknown tool: list_vms; did you mean proxmox_list_vms?")
+            # the prefix that all share makes nothing alike, and least of all what reaches a shell
+            assert await ask(client, "proxmox_nonsense") == (True, "Unknown tool: proxmox_nonsense")
         assert not api.requests
 
 
@@ -110,6 +113,8 @@ def test_the_order_names_every_tool_once_the_most_used_first() -> None:
         (["--toolsets", "overview,gests"], "PROXMOX_TOOLSETS", "gests", registry.GROUPS),
         (["--tools", "proxmox_list_vm"], "PROXMOX_TOOLS", "proxmox_list_vm", ORDER),
         (["--exclude-tools", "vm_power"], "PROXMOX_EXCLUDE_TOOLS", "vm_power", ORDER),
+        (["--exclude-tools", "proxmox_vm_exec*"], "PROXMOX_EXCLUDE_TOOLS", "proxmox_vm_exec*", ORDER),
+        (["--toolsets", "audit+vm\u202e"], "PROXMOX_TOOLSETS", "audit+vm", registry.GROUPS),
     ],
 )
 def test_an_unknown_name_stops_the_start_with_the_valid_ones(
@@ -251,6 +256,41 @@ async def test_on_request_reads_show_only_what_is_inside(tmp_path: Path, era: st
                 assert failed
                 assert "this server limits reads too (PROXMOX_LIMIT_READS)" in text
                 assert len(api.requests) == before
+
+
+async def test_what_a_limit_leaves_out_is_said_and_not_laid_to_the_token(tmp_path: Path) -> None:
+    limit = {"PROXMOX_ALLOW_NODES": "pve1", "PROXMOX_LIMIT_READS": "true"}
+    with served_cluster(guests=6) as api:
+        elsewhere = next(guest.vmid for guest in api.world.guests.values() if guest.node == "pve2")
+        own = next(guest.vmid for guest in api.world.guests.values() if guest.node == "pve1")
+        said = "note: only nodes pve1 are shown (PROXMOX_LIMIT_READS)"
+        async with in_memory(api, tmp_path, **limit) as client:
+            for tool in ("health_overview", "list_vms", "list_nodes", "list_backups", "list_tasks", "list_storage"):
+                assert said in (await call(client, f"proxmox_{tool}")).splitlines(), tool
+            assert said not in await call(client, "proxmox_get_vm_status", vmid=own)
+            for tool, more in (("proxmox_get_vm_status", {}), ("proxmox_vm_power", {"action": "start", "dry_run": True})):
+                failed, text = await ask(client, tool, vmid=elsewhere, **more)
+                assert failed
+                assert f"guest {elsewhere} is not among nodes pve1, and this server limits reads too (PROXMOX_LIMIT_READS)" in text
+                assert "VM.Audit" not in text
+        async with in_memory(api, tmp_path, PROXMOX_ALLOW_NODES="pve1") as client:
+            assert "are shown" not in await call(client, "proxmox_list_vms")
+
+
+async def test_what_lives_on_a_storage_is_not_taken_for_nobody_where_reads_are_limited(tmp_path: Path) -> None:
+    limit = {
+        "PROXMOX_ALLOW_VMIDS": "900-999",
+        "PROXMOX_LIMIT_READS": "1",
+        "PROXMOX_TOOLS": "proxmox_storage_config,proxmox_zfs_pool_manage",
+    }
+    doubt = "not checked: whether guests other than guests 900-999 have disks there: this server does not look at them"
+    with served_cluster() as api:
+        async with in_memory(api, tmp_path, **limit) as client:
+            for tool, arguments in (
+                ("proxmox_storage_config", {"action": "remove", "storage": "local-lvm"}),
+                ("proxmox_zfs_pool_manage", {"action": "destroy", "node": "pve2", "name": "tank"}),
+            ):
+                assert doubt in (await call(client, tool, **arguments, dry_run=True)).splitlines()
 
 
 async def test_pages_of_tasks_are_complete_under_a_limit(tmp_path: Path) -> None:

@@ -182,6 +182,18 @@ async def test_disks_of_guests_that_are_gone_are_named(served: ServedApi) -> Non
     assert "orphaned" not in await ask(served, "storage_usage_detail", storage="san")  # it may just be hidden
 
 
+@pytest.mark.parametrize(("used", "said"), [(400 << 30, True), (15 << 30, True), (10 << 30, False), (2 << 30, False)])
+async def test_what_no_listed_volume_explains_is_told(served: ServedApi, used: int, said: bool) -> None:
+    serve_content(served, [{"volid": "san:iso/x.iso", "content": "iso", "size": 10 << 30}], shared=1)
+    served.on("GET", "/nodes/{node}/storage/san/status", {"active": 1, "enabled": 1, "total": 500 << 30, "used": used, "type": "nfs"})
+    text = await ask(served, "storage_usage_detail", storage="san")
+    expected = f"note: {(used >> 30) - 10}" + (".0G of the " if used < 100 << 30 else "G of the ")
+    assert (expected in text) == said
+    assert "in no volume listed here" not in await ask(served, "storage_usage_detail", storage="san", content_filter="iso")
+    serve_content(served, G31, shared=1)  # a size is not known: so is what it leaves
+    assert "in no volume listed here" not in await ask(served, "storage_usage_detail", storage="san")
+
+
 async def test_the_largest_come_first_page_by_page_and_by_content() -> None:
     with served_cluster(guests=30) as api:
         rows = await every_page(api, "storage_usage_detail", storage="nas", top_n=7)
