@@ -136,12 +136,27 @@ def _doctor(options: argparse.Namespace) -> int:
     return doctor.run(_settings(options))
 
 
+def _given(options: argparse.Namespace) -> list[str]:
+    """The flags for serving that were given, which a block must keep: what was asked to be read-only is not to start without it."""
+    given = [f"--{flag}" for flag in ("demo", "read-only") if getattr(options, flag.replace("-", "_"))]
+    for flag in ("toolsets", "tools", "exclude-tools"):
+        if value := getattr(options, flag.replace("-", "_")):
+            given += [f"--{flag}", value]
+    return given
+
+
 def _config(options: argparse.Namespace) -> int:
-    env_file = _settings(options).env_file
-    block = clients.block(options.client, clients.environment(env_file))
+    from proxmox_mcp import registry
+    from proxmox_mcp.selection import select
+
+    settings = _settings(options)
+    select(registry.all_tools(), settings)  # a server that would not start is not worth pasting
+    env_file = settings.env_file
+    env = {} if options.demo else clients.environment(env_file)
+    block = clients.block(options.client, env, command=[*clients.starting(), *_given(options)])
     # the block alone goes to standard output, so that it can be piped
     print(*block.where, sep="\n", file=sys.stderr)
-    if env_file is None:
+    if env_file is None and not options.demo:
         print("Fill in the four values, or put them into a .env file and run this again.", file=sys.stderr)
     if clients.temporary():
         print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,23 @@ def test_config_names_the_env_file_instead_of_its_values(tmp_path: Path) -> None
     done = run("--env-file", "pve.env", "config", "cursor", cwd=tmp_path)
     assert json.loads(done.stdout)["mcpServers"]["proxmox"]["env"] == {"PROXMOX_ENV_FILE": str(env_file)}
     assert "5ecret" not in done.stdout + done.stderr
+
+
+def test_config_keeps_what_the_server_was_to_be_started_with(tmp_path: Path) -> None:
+    flags = ["--read-only", "--toolsets", "overview,guests", "--exclude-tools", "proxmox_list_vms"]
+    made = json.loads(run(*flags, "config", "claude-desktop", cwd=tmp_path).stdout)["mcpServers"]["proxmox"]
+    assert made["args"] == [*clients.starting()[1:], *flags]
+    line = shlex.split(run(*flags, "config", "claude-code", cwd=tmp_path).stdout)
+    assert line[line.index("--") + 1 :] == [*clients.starting(), *flags]
+    wrong = run("--toolsets", "gests", "config", "claude-code", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+def test_config_of_the_demo_needs_no_values(tmp_path: Path) -> None:
+    done = run("--demo", "config", "cursor", cwd=tmp_path)
+    made = json.loads(done.stdout)["mcpServers"]["proxmox"]
+    assert (made["args"], made["env"]) == ([*clients.starting()[1:], "--demo"], {})
+    assert "four values" not in done.stderr
 
 
 @pytest.mark.parametrize(
