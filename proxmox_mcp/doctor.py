@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import email.utils
+import shlex
 import ssl
 import time
 from collections.abc import Iterable
@@ -237,9 +238,16 @@ async def _token(settings: Settings, http: HttpClient) -> list[Finding]:
     found = [Finding("ok", "token", f"accepted by Proxmox VE {release}")]
     if not isinstance(permissions, dict) or not permissions:
         permissions = {}
-        step = "every list will be empty; give it a role (lines below, or README: the token)"
-        found.append(Finding("problem", "privileges", "this token may do nothing at all", (step,)))
+        found.append(Finding("problem", "privileges", "this token may do nothing at all: every list will be empty", (_rights(settings),)))
     return [*found, *_tools(settings, permissions)]
+
+
+def _rights(settings: Settings) -> str:
+    own = "give it a role (lines below, or README: the token); under privilege separation it has only what is given to itself"
+    if settings.user == "root@pam":
+        return own
+    line = shlex.join(["pveum", "user", "token", "modify", settings.user, settings.token_name, "--privsep", "0"])
+    return f"{own}: `{line}` gives it all that {settings.user} may"
 
 
 def _tools(settings: Settings, permissions: Permissions) -> Iterable[Finding]:

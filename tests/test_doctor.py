@@ -249,6 +249,13 @@ async def test_a_token_without_any_right(api: ServedApi) -> None:
     found = await examine(served_api.settings(api))
     assert found["privileges"][0].state == "problem"
     assert "nothing at all" in found["privileges"][0].text
+    (step,) = found["privileges"][0].steps
+    assert "privilege separation" in step
+    assert "--privsep" not in step  # root's own rights are too much to give away
+    api.tokens["mcp@pve!assistant"] = served_api.SECRET
+    found = await examine(replace(served_api.settings(api), user="mcp@pve", token_name="assistant"))
+    (step,) = found["privileges"][0].steps
+    assert "`pveum user token modify mcp@pve assistant --privsep 0`" in step
 
 
 def doctor_process(tmp_path: Path, **env: Any) -> subprocess.CompletedProcess[str]:
