@@ -116,7 +116,8 @@ class HttpClient:
         raise errors.ConnectionFailed(
             f"Cannot connect to {'; '.join(refusals)}{' (through PROXMOX_PROXY)' if self.settings.proxy else ''}. Nothing was sent",
             tried=str(attempt),
-            hint="check PROXMOX_HOST and PROXMOX_PORT, that pveproxy runs on the node and that no firewall stands in between",
+            hint=f"check {'PROXMOX_PROXY first, then ' if self.settings.proxy else ''}PROXMOX_HOST and PROXMOX_PORT, "
+            "that pveproxy runs on the node and that no firewall stands in between",
         )
 
     def _in_order(self) -> Iterator[tuple[int, Member, int]]:

@@ -167,6 +167,7 @@ async def test_through_a_proxy(second: ServedApi) -> None:
                 await http.send("POST", ("x",), {})
     assert "geheim" not in str(caught.value)
     assert "through PROXMOX_PROXY" in str(caught.value)
+    assert caught.value.hint.startswith("check PROXMOX_PROXY first")
     assert seen[0].startswith(f"CONNECT 127.0.0.1:{second.port} ".encode())
     assert b"PVEAPIToken" not in seen[0]
     assert second.requests == []
