@@ -199,13 +199,18 @@ def _forbidden(said: str, attempt: Attempt) -> ProxmoxMcpError:
         )  # fmt: skip
     path, privileges = found[1], found[2].split("|")
     role = f"mcp-{privileges[0]}"
-    token, user = shlex.quote(attempt.token_id), shlex.quote(attempt.token_id.partition("!")[0])
+    token, user = shlex.quote(attempt.token_id), attempt.token_id.partition("!")[0]
+    # below / an entry replaces what comes from above: taken alone, this line would take the rest away
+    rest = "" if path == "/" else f"; on {path} that replaces the roles passed down from above, so name those in it too (--roles A,B)"
+    if user != "root@pam":  # who holds everything
+        rest += (
+            f"; under privilege separation its user needs the same: `pveum acl modify {path} --users {shlex.quote(user)} --roles {role}`"
+        )
     return errors.PermissionDenied(
         f"Permission denied (HTTP 403): {attempt.token_id or 'the token'} lacks {' or '.join(privileges)} on {path}",
         status=403, tried=str(attempt), said=said,
         hint=f'someone who may manage permissions can grant it on a node: `pveum role add {role} --privs "{privileges[0]}"`, then '
-        f"`pveum acl modify {path} --tokens {token} --roles {role}`; a token with privilege separation has only what its user "
-        f"has too: `pveum acl modify {path} --users {user} --roles {role}`",
+        f"`pveum acl modify {path} --tokens {token} --roles {role}`{rest}",
     )  # fmt: skip
 
 

@@ -108,7 +108,12 @@ def test_403_names_path_privilege_and_the_commands() -> None:
     assert found.what == "Permission denied (HTTP 403): root@pam!mcp lacks VM.PowerMgmt on /vms/101"
     assert 'pveum role add mcp-VM.PowerMgmt --privs "VM.PowerMgmt"' in found.hint
     assert "pveum acl modify /vms/101 --tokens 'root@pam!mcp' --roles mcp-VM.PowerMgmt" in found.hint
-    assert "pveum acl modify /vms/101 --users root@pam --roles mcp-VM.PowerMgmt" in found.hint
+    assert "on /vms/101 that replaces the roles passed down from above" in found.hint
+    assert "--users" not in found.hint  # root@pam holds everything
+    assert "replaces" not in error(403, "Permission check failed (/, Sys.Modify)").hint
+    theirs = Attempt("POST", "/nodes/pve2/qemu/101/status/stop", "pve1:8006", "mcp@pve!assistant")
+    found = error(403, "Permission check failed (/vms/101, VM.PowerMgmt)", attempt=theirs)
+    assert "`pveum acl modify /vms/101 --users mcp@pve --roles mcp-VM.PowerMgmt`" in found.hint
     assert (
         "lacks Datastore.Audit or Datastore.AllocateSpace on /storage/local"
         in error(403, "Permission check failed (/storage/local, Datastore.Audit|Datastore.AllocateSpace)").what
