@@ -40,7 +40,7 @@ async def health_overview(args: HealthOverview, call: Call) -> Answer:
     report = health.report(seen)
     where = f"node {seen.nodes[0].name}" if args.node is not None and seen.nodes else "the cluster"
     count = f"{len(report.problems)} problem{'s' if len(report.problems) > 1 else ''}" if report.problems else "no problem found"
-    partial = ", not everything answered" if seen.gaps else ", not all is visible to this token" if report.limits else ""
+    partial = (", not everything answered" if seen.gaps else "") + (", not all is visible to this token" if report.limits else "")
     record: dict[str, Any] = {"problems": report.problems} if report.problems else {}
     notes = (*seen.gaps, *call.inventory.remarks, *report.limits)
     return Answer(f"health of {where}: {count}{partial}", record=record | report.facts, notes=notes)

@@ -256,6 +256,7 @@ async def test_a_narrow_token_is_told_what_it_does_not_see(rights: Any) -> None:
     assert said["storages"] == "none visible"
     assert "note: quorum: not allowed" in text
     assert "guests" in text.splitlines()[-1]
+    assert text.splitlines()[0].endswith(", not everything answered, not all is visible to this token")
 
 
 async def test_no_problem_is_not_said_of_what_a_token_does_not_see() -> None:
