@@ -18,7 +18,7 @@ import pytest
 
 from proxmox_mcp import demo, pipeline
 from proxmox_mcp.app import App
-from proxmox_mcp.config import Settings
+from proxmox_mcp.config import Settings, require_ssh
 from proxmox_mcp.demo import history, world
 from proxmox_mcp.errors import ApiError, ConfigError, NodeUnreachable, TokenNotAllowed
 from proxmox_mcp.http_client import HttpClient
@@ -362,6 +362,12 @@ def test_the_settings_of_the_demo_reach_nothing_real(cluster: demo.Demo, tmp_pat
     assert made.read_only
     assert made.audit_dir == tmp_path / "demo"
     assert "5ecret" not in (made.token_value, made.ssh_password)
+
+
+def test_the_demo_asks_for_no_ssh_settings(cluster: demo.Demo) -> None:
+    with pytest.raises(ConfigError) as caught:
+        require_ssh(demo.settings_for(cluster, Settings()), guests=False)
+    assert str(caught.value).endswith("none of them has a shell.")
 
 
 async def test_the_demo_logs_in_nowhere(settings: Settings) -> None:

@@ -96,9 +96,13 @@ def require_ssh(settings: Settings, *, guests: bool) -> None:
 
 
 def _error(what: str, problems: tuple[str, ...], settings: Settings) -> ConfigError:
+    if not settings.searched and not any("PROXMOX_" in problem for problem in problems):
+        return ConfigError(f"{what}: {' '.join(problems)}")  # the demo: no variable would mend it
     searched = ", ".join(str(path) for path in settings.searched)
     return ConfigError(
         f"{what}: {' '.join(problems)}",
         tried=f"the environment and {searched}" if searched else "the environment",
-        hint="set the variables in the client's configuration block or in one of these files; `pve-mcp doctor` checks them",
+        hint="set the variables in the client's configuration block"
+        + (" or in one of these files" if searched else "")
+        + "; `pve-mcp doctor` checks them",
     )
