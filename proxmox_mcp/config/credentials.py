@@ -36,7 +36,7 @@ def read(reader: Reader) -> dict[str, Any]:
         changed = []  # whoever has a secret may call the token what they like
     for variable in changed:
         secrets.register(names.pop(variable))
-        reader.wrong(variable, "a secret stands where the token's name belongs; have the two changed places?", shown="")
+        reader.wrong(variable, "a secret stands where the token's name belongs (changed places?)", shown="")
     if not users:
         reader.missing(_USER, "the user of the token with its realm, such as root@pam")
     if not names and not changed:
