@@ -101,7 +101,7 @@ def view_of(tool: Tool, args: Arguments) -> View:
     return View(
         tool=tool.name,
         json=getattr(args, "response_format", "markdown") == "json",
-        fields=getattr(args, "fields", None),
+        fields=getattr(args, "fields", None) or None,  # an empty list of columns asks for none in particular
         limit=getattr(args, "limit", None),
         cursor=getattr(args, "cursor", None),
     )

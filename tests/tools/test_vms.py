@@ -231,3 +231,10 @@ async def test_a_status_that_is_not_known_is_neither_running_nor_stopped_and_is_
             assert "note: pve3: not reachable (offline)" in text
         assert "not in the list" not in await ask(api, "list_vms", status="unknown")
         assert "not in the list" not in await ask(api, "list_vms", status="running", node="pve1")
+
+
+@pytest.mark.parametrize("fields", [[], "", "[]", " , "])
+async def test_no_fields_are_the_usual_ones(fields: object) -> None:
+    with served_cluster(nodes=1, guests=3) as api:
+        assert await ask(api, "list_vms", fields=fields) == await ask(api, "list_vms")
+        assert await ask(api, "get_vm_status", vmid=100, fields=fields) == await ask(api, "get_vm_status", vmid=100)
