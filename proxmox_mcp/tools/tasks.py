@@ -58,6 +58,8 @@ async def list_tasks(args: ListTasks, call: Call) -> Answer:
     notes = [*call.inventory.notes]
     if after is None:
         notes += _running([row for page in pages.values() for row in page.running if row in wanted], shown)
+        if not rows and args.typefilter is not None:
+            notes.append("types have Proxmox's own names: vzdump (backup), qmstart, vzstart, qmrestore, qmclone, qmigrate ...")
         if not rows:
             why = (await call.inventory.permissions()).explains_empty("tasks", f"/nodes/{node}" if node else "/nodes", "Sys.Audit")
             notes += [f"{why}; a token sees the tasks that it started itself"] if why else []

@@ -43,6 +43,13 @@ async def test_g41_running_tasks_are_listed_with_their_age(served: ServedApi) ->
     assert await ask(served, "list_tasks", errors_only=True) == "0 failed tasks; errors_only=true"
 
 
+async def test_an_empty_answer_to_another_word_for_a_type_names_proxmoxs_own(served: ServedApi) -> None:
+    serve(served, G41)
+    assert "note: types have Proxmox's own names: vzdump (backup), qmstart" in await ask(served, "list_tasks", typefilter="backup")
+    assert "note:" not in await ask(served, "list_tasks", typefilter="vzdump")
+    assert "note:" not in await ask(served, "list_tasks", vmid=999)
+
+
 async def test_g38_g41_errors_only_is_our_verdict_and_not_the_filter_of_the_server(served: ServedApi) -> None:
     def task(number: int, status: str | None) -> dict[str, Any]:
         start = 0x69A3C000 + number
