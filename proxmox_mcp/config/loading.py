@@ -167,6 +167,7 @@ def _gates(reader: Reader) -> dict[str, Any]:
 
 
 def _audit(reader: Reader) -> dict[str, Any]:
+    before = len(reader.problems)
     key = reader.raw("PROXMOX_AUDIT_HMAC_KEY").strip()
     secrets.register(key)
     key_file = reader.path("PROXMOX_AUDIT_HMAC_KEY_FILE")
@@ -177,7 +178,9 @@ def _audit(reader: Reader) -> dict[str, Any]:
             reader.warn_if_exposed(key_file, "PROXMOX_AUDIT_HMAC_KEY_FILE")
         except (OSError, ValueError) as e:
             reader.wrong("PROXMOX_AUDIT_HMAC_KEY_FILE", f"it cannot be read ({_reason(e)}); name an existing file")
-    return {"audit_dir": reader.path("PROXMOX_AUDIT_DIR"), "audit_hmac_key": key, "audit_hmac_key_file": key_file}
+    directory = reader.path("PROXMOX_AUDIT_DIR")
+    reader.ssh_problems += reader.problems[before:]  # commands are not to be recorded elsewhere than the owner said
+    return {"audit_dir": directory, "audit_hmac_key": key, "audit_hmac_key_file": key_file}
 
 
 def _ssh(reader: Reader, members: tuple[Member, ...]) -> dict[str, Any]:

@@ -216,6 +216,13 @@ def test_key_files_of_the_audit_are_secrets_too(tmp_path: Path) -> None:
     assert secrets.mask_text("keys: current-hmac-key, older-hmac-key.") == f"keys: {secrets.MARK}, {secrets.MARK}."
 
 
+@pytest.mark.parametrize(("name", "value"), [("AUDIT_DIR", "~no-such-user/audit"), ("AUDIT_HMAC_KEY_FILE", "/none/here")])
+def test_what_cannot_be_recorded_as_the_owner_said_is_not_done_over_ssh_either(name: str, value: str) -> None:
+    found = one(name, value)
+    assert found.problems == found.ssh_problems
+    assert found.problems[0].startswith(f"PROXMOX_{name}=")
+
+
 def test_a_public_key_is_not_the_private_one(tmp_path: Path) -> None:
     file = tmp_path / "id_ed25519.pub"
     file.write_text("ssh-ed25519 AAAA")
