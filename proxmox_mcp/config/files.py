@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -44,6 +44,11 @@ def working() -> Path | None:
     with suppress(OSError):  # it may have been removed
         return Path.cwd() / ".env"
     return None
+
+
+def misnamed(searched: Iterable[Path]) -> list[Path]:
+    """Files beside these .env files that were meant to be one: Windows' editor adds .txt, and its Explorer hides that."""
+    return [other for path in searched for name in (".env.txt", "env.txt") if is_file(other := path.with_name(name))]
 
 
 def is_file(path: Path) -> bool:

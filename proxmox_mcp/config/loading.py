@@ -58,6 +58,8 @@ def _sources(environ: Mapping[str, str], base: Path | None) -> tuple[Reader, Pat
         env_file = None
     if env_file is not None:
         reader.add_file(env_file)
+    elif named is None:
+        reader.warnings += [f"{other} was not read: rename it to .env" for other in files.misnamed(searched)]
     reader.ssh_problems += reader.problems  # what could not be read may hold gates, and shells have the same ones
     return reader, env_file, tuple(searched)
 

@@ -233,6 +233,16 @@ def test_gates_that_could_not_be_read_close_shells_too(tmp_path: Path, content: 
         require_ssh(found, guests=guests)
 
 
+def test_a_file_that_an_editor_named_otherwise_is_mentioned(tmp_path: Path, elsewhere: Path) -> None:
+    other = write(elsewhere / "pve-mcp/.env.txt")
+    found = load({}, base=tmp_path)
+    assert found.warnings == (f"{other} was not read: rename it to .env",)
+    with pytest.raises(ConfigError, match=re.escape(str(other))):
+        require_api(found)
+    write(tmp_path / ".env")
+    assert load({}, base=tmp_path).warnings == ()
+
+
 def test_a_directory_in_place_of_a_named_file_is_called_one(tmp_path: Path) -> None:
     found = load({name: str(tmp_path) for name in ("PROXMOX_ENV_FILE", "PROXMOX_CA_FILE", "PROXMOX_SSH_KEY_PATH")}, base=tmp_path)
     said = (*found.problems, *found.ssh_problems)
