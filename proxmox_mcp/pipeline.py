@@ -127,7 +127,7 @@ async def change(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer) -
     try:
         gates.check_mode(app.settings)
         if not plan.steps and not plan.obstacles:
-            return Answer(f"Nothing to do: {plan.summary}", notes=plan.notes)
+            return Answer(f"Nothing to do: {plan.summary}", notes=(*plan.notes, *(f"not checked: {doubt}" for doubt in plan.doubts)))
         gates.check_limits(plan, app.settings)
         gates.check_flags(plan, args)
         approved = await _approval(tool, args, plan, app, peer)

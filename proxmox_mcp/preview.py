@@ -72,15 +72,20 @@ def steps(plan: Plan, *, whole: bool = False) -> list[str]:
 
 
 def preview(plan: Plan) -> list[str]:
-    """What a dry run answers: summary, steps, needed flags, undo, and "Would work." or what stands in the way."""
-    out = [text.clean(plan.summary, 2_000), "Steps:", *steps(plan), f"Risk: {plan.risk}; needs {' and '.join(needed(plan))}"]
-    if plan.undo:
+    """What a dry run answers: summary, steps, needed flags, undo, and "Would work." or what stands in the way; or that nothing is to do."""
+    idle = not plan.steps and not plan.obstacles
+    summary = text.clean(plan.summary, 2_000)
+    if idle:
+        out = [f"Nothing to do: {summary}"]
+    else:
+        out = [summary, "Steps:", *steps(plan), f"Risk: {plan.risk}; needs {' and '.join(needed(plan))}"]
+    if plan.undo and not idle:
         out.append(f"Undo: {text.clean(plan.undo, 500)}")
     out += [f"note: {text.clean(note, 2_000)}" for note in (*plan.notes, *plan.otherwise)]
     out += [f"not checked: {text.clean(doubt, 1_000)}" for doubt in plan.doubts]
     if plan.obstacles:
         out += ["Stands in the way:", *(f"- {text.clean(obstacle, 1_000)}" for obstacle in plan.obstacles)]
-    else:
+    elif not idle:
         out.append("Would work." if not plan.doubts else "Nothing found that stands in the way.")
     return out
 

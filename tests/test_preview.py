@@ -165,9 +165,15 @@ def test_a_preview_and_a_question_word_for_word() -> None:
 def test_no_part_of_a_preview_is_longer_than_a_reader_bears(where: str, most: int) -> None:
     words = "y" * 5_000
     given = {where: words if where in ("summary", "undo") else (words,)}
-    plan = Plan(**{"summary": "x", "steps": (), "risk": Risk.CHANGE, "targets": (), **given})  # type: ignore[arg-type]
+    plan = Plan(**{"summary": "x", "steps": (ApiCall("DELETE", ("storage", "a")),), "risk": Risk.CHANGE, "targets": (), **given})  # type: ignore[arg-type]
     (line,) = [line for line in preview.preview(plan) if "yyy" in line]
     assert line.count("y") <= most < line.count("y") + 20
+
+
+def test_a_plan_without_steps_needs_nothing_and_undoes_nothing() -> None:
+    plan = Plan("no snapshot may go", (), Risk.DATA_LOSS, (), undo="none", notes=("young: a@b",), doubts=("whether a backup runs",))
+    assert preview.preview(plan) == ["Nothing to do: no snapshot may go", "note: young: a@b", "not checked: whether a backup runs"]
+    assert preview.preview(Plan("x", (), Risk.CHANGE, (), obstacles=("why",)))[-2:] == ["Stands in the way:", "- why"]
 
 
 def test_the_record_of_a_step_is_whole_and_masked() -> None:

@@ -337,6 +337,10 @@ async def test_a_property_is_set_and_read_back_with_the_way_home(tmp_path: Path)
         assert "compression: zstd (local)" in text
         assert "undo: zfs inherit compression tank/data (proxmox_host_exec)" in text
         assert "Nothing to do" in await here.text("zfs_property", **wanted, confirm=True)
+        dry = (await here.text("zfs_property", **wanted, dry_run=True)).splitlines()
+        assert dry[1].startswith("Nothing to do: ")
+        assert not {"Steps:", "Would work."} & set(dry)
+        assert not [line for line in dry if line.startswith("Risk:")]
 
 
 async def test_exit_status_255_is_zfs_own_refusal(tmp_path: Path) -> None:
