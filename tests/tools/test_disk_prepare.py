@@ -113,6 +113,8 @@ def pool(device: str) -> dict[str, Any]:
         ([{**FREE, "used": "mounted", "mounted": 1}], "/dev/sdc is mounted"),
         ([{**FREE, "used": "partitions"}, part(1, "ext4", mounted=1)], "/dev/sdc1 is mounted"),
         ([{**FREE, "used": "partitions", "osdid": 3}], "/dev/sdc is Ceph OSD 3"),
+        ([{**FREE, "used": "partitions", "osdid": -1, "osdid-list": ["4", 3]}], "/dev/sdc is Ceph OSD 3, OSD 4"),
+        ([{**FREE, "used": "LVM", "osdid-list": None, "db": 2, "wal": "1", "journals": 0}], "/dev/sdc is Ceph DB, WAL"),
         ([{**FREE, "used": "Device Mapper"}], "held by the device mapper"),
         ([{**FREE, "used": "LVM"}], "/dev/sdc is a physical volume of volume group vg0"),
         ([{**FREE, "used": "partitions"}, part(3, "LVM")], "/dev/sdc3 is a physical volume of volume group vg0"),
