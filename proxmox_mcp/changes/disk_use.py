@@ -125,7 +125,18 @@ async def _pools(checks: Checks, node: str, parts: tuple[Disk, ...]) -> list[str
     members = await pool_members(checks, node)
     if members is None:
         return [f"{parts[0].path} is in use by ZFS"]
-    return [f"{parts[0].path} belongs to ZFS pool {pool}" for pool, devices in members.items() if carries(parts[0], devices)]
+    found = [f"{parts[0].path} belongs to ZFS pool {pool}" for pool, devices in members.items() if carries(parts[0], devices)]
+    if not found and any(members.values()):
+        # a device may go by a name that no disk tells (by-partuuid, a mapper's): then it could be on this one
+        known = await checks.attempt(listed(checks.inventory.api, node), f"disks of {node}")
+        strange = [
+            pool
+            for pool, devices in members.items()
+            if not all(any(carries(disk, (device,)) for disk in known or ()) for device in devices)
+        ]
+        names = ", ".join(strange)
+        checks.doubt(f"whether {parts[0].path} belongs to ZFS pool {names}: not all of its devices are known disks", when=bool(strange))
+    return found
 
 
 async def pool_members(checks: Checks, node: str) -> dict[str, list[str]] | None:
