@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proxmox_mcp import preview
-from proxmox_mcp.errors import InvalidArgument
+from proxmox_mcp.errors import InvalidArgument, NodeUnreachable, NotFound
 from proxmox_mcp.plan import Plan
 from tests.cluster.world import Guest
 from tests.piped import FakePerson
@@ -89,6 +89,18 @@ async def test_a_single_node_needs_no_naming_and_several_do_unless_the_storage_s
             await world.result("create_vm", disk_storage="local-lvm", disk_gb=8, **YES)
         await sent(world, "create_vm", disk_storage="fast", disk_gb=8)
         assert world.sent[-1][1] == "/nodes/pve2/qemu"
+
+
+async def test_a_storage_that_is_nowhere_or_on_nodes_that_are_away_is_said_instead_of_asking_for_a_node(tmp_path: Path) -> None:
+    async with changing(tmp_path, nodes=3) as world:
+        world.api.world.offline = frozenset({"pve3"})
+        with pytest.raises(NodeUnreachable, match="storage fast is on pve3 alone, not online now"):
+            await world.result("create_vm", disk_storage="fast", disk_gb=8, **YES)
+        with pytest.raises(NotFound, match="no storage nope is visible; there are: fast, local"):
+            await world.result("create_vm", disk_storage="nope", disk_gb=8, **YES)
+        world.api.world.offline = frozenset({"pve2", "pve3"})
+        (line,) = await world.obstacles("create_vm", disk_storage="fast", disk_gb=8)
+        assert line == "storage fast is not available on pve1, only on pve3"
 
 
 # --- VMs
