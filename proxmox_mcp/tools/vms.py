@@ -148,7 +148,7 @@ async def get_vm_status(args: VmStatus, call: Call) -> Answer:
     memory 2048 4096
     note: the agent is enabled in the configuration; whether it answers is not told here
     """
-    guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type)
+    guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type, live=True)
     path = ("nodes", guest.node, guest.kind, guest.vmid)
     now = await read_object(call.api, *path, "status", "current")
     notes: list[str] = []

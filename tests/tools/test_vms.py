@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxmox_mcp.errors import InvalidArgument, NotFound, PermissionDenied
+from proxmox_mcp.errors import InvalidArgument, NodeUnreachable, NotFound, PermissionDenied
 from tests.cluster import NO_RIGHTS, ONE_GUEST, served_cluster
 from tests.served_api import Reply, ServedApi
 from tests.tools.asking import ask, ask_json, every_page
@@ -167,6 +167,14 @@ async def test_the_space_that_a_stopped_container_takes_is_not_known() -> None:
         assert (rows[103]["disk"], rows[103]["mem"]) == (None, 0)
         assert rows[107]["disk"] > 0
         assert "disk" not in await ask_json(api, "get_vm_status", vmid=103)
+
+
+@pytest.mark.parametrize("called", ["get_vm_status", "list_snapshots"])
+async def test_g19_a_guest_of_a_dead_node_is_not_asked_for_there(called: str) -> None:
+    with served_cluster(offline={"pve3"}) as api:
+        with pytest.raises(NodeUnreachable, match=r"guest 102 \(qemu\) is on pve3, and that node is offline, so it was not asked"):
+            await ask(api, called, vmid=102)
+        assert not [path for path in api.paths if "/pve3" in path]
 
 
 async def test_g26_a_contradicting_node_or_type_is_corrected_and_said() -> None:
