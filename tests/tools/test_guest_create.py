@@ -181,6 +181,15 @@ async def test_too_little_room_is_certain_only_where_it_is_taken_at_once(storage
         assert "free" not in (await world.call("create_vm", **{**VM, "disk_storage": "some"}, dry_run=True)).replace("next free id", "")
 
 
+@pytest.mark.parametrize("kind", ["iscsi", "iscsidirect", "esxi"])
+async def test_on_some_types_of_storage_no_volume_can_be_made(kind: str, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.world.storages["san"] = {"storage": "san", "type": kind, "content": "images", "portal": "10.0.0.1", "target": "iqn.x"}
+        world.api.on("GET", "/nodes/pve1/storage/san/status", {"active": 1, "total": 0, "used": 0, "avail": 0})
+        words = f"storage san is of type {kind}, where Proxmox makes no volumes"
+        assert await world.obstacles("create_vm", **{**VM, "disk_storage": "san"}) == [words]
+
+
 async def test_storages_that_do_not_serve_are_said(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
         cases = {
