@@ -73,7 +73,7 @@ async def list_vms(args: ListVms, call: Call) -> Answer:
         notes += (f"not in the list, their status is not known: {', '.join(unknown[:20])}{more}",)
     if not everyone and not any(line.startswith("guests:") for line in call.inventory.gaps):
         notes += tuple(filter(None, [(await call.inventory.permissions()).explains_empty("guests", "/vms", "VM.Audit")]))
-    elif not rows:
+    elif everyone and not rows:
         notes += (f"none of the {len(everyone)} guests that this token sees match",)
     counts = Counter(row["status"] for row in rows)
     said = ", ".join(f"{counts[status]} {status}" for status in sorted({"running", "stopped", *counts}))

@@ -94,6 +94,12 @@ async def test_g23_an_empty_list_is_explained_where_a_node_is_away_too() -> None
     assert "note: pve3: not reachable (offline)\nnote: 0 guests are visible to this token, and its permission list is empty" in text
 
 
+async def test_a_list_that_is_refused_is_no_list_of_which_none_match(served: ServedApi) -> None:
+    served.on("GET", "/nodes", [{"node": "pve1", "status": "online"}])
+    served.on("GET", "/cluster/resources", Reply(403, "Permission check failed", message="Permission check failed"))
+    assert await ask(served, "list_vms") == "0 guests\nnote: guests: not allowed (Permission check failed)"
+
+
 async def test_permissions_are_read_only_when_the_list_is_empty() -> None:
     with served_cluster(rights=ONE_GUEST) as api:
         assert (await ask(api, "list_vms")).startswith("1 guest\n")
