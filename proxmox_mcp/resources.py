@@ -12,6 +12,7 @@ from mcp.types import Completion, PromptReference, ResourceTemplateReference
 from proxmox_mcp import pipeline, secrets, text
 from proxmox_mcp.app import App, Call, Stamp
 from proxmox_mcp.errors import InvalidArgument, NotFound, ProxmoxMcpError
+from proxmox_mcp.inventory import read_object
 from proxmox_mcp.plan import Answer, Plan
 from proxmox_mcp.registry import Tool
 from proxmox_mcp.render import View, render
@@ -101,8 +102,8 @@ async def _through(tool: Tool, arguments: Mapping[str, Any], app: App) -> str:
 async def _configuration(vmid: int, app: App) -> str:
     """GET /nodes/{node}/{qemu|lxc}/{vmid}/config, secrets masked; the owner's notes are a text of their own."""
     call = Call(app, Stamp("resource"))
-    guest = await call.inventory.guest(vmid)
-    config = await call.api.get("nodes", guest.node, guest.kind, vmid, "config")
+    guest = await call.inventory.guest(vmid, live=True)
+    config = await read_object(call.api, "nodes", guest.node, guest.kind, vmid, "config")
     shown = {name: value for name, value in secrets.mask_params(config).items() if name != "description"}
     notes = str(config["description"]) if config.get("description") else None
     return render(Answer("configuration", record=shown, text=notes, text_source=f"notes of guest {vmid}", text_limit=4_000), View())

@@ -27,7 +27,7 @@ class Disk:
     size: int
     used: str  # "" when free; LVM, ZFS, partitions, mounted, ext4 ...
     mounted: bool
-    osd: int  # number of the Ceph OSD on it, -1 for none
+    ceph: tuple[str, ...] = ()  # what Ceph has on it: "OSD 3", "DB", "WAL", "journal"
     partitions: tuple[Disk, ...] = ()
 
     def __str__(self) -> str:
@@ -71,7 +71,6 @@ def _disk(row: Mapping[str, Any]) -> Disk:
         return "" if value == "unknown" else value
 
     by_id = str(row.get("by_id_link") or "")
-    osd = number(row.get("osdid"))
     return Disk(
         path=str(row["devpath"]),
         by_id=by_id if _PATH.fullmatch(by_id) else "",
@@ -82,15 +81,24 @@ def _disk(row: Mapping[str, Any]) -> Disk:
         size=int(number(row.get("size")) or 0),
         used=known("used"),
         mounted=flag(row.get("mounted")),
-        osd=-1 if osd is None else int(osd),
+        ceph=_ceph(row),
     )
+
+
+def _ceph(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """`osdid` names one OSD at most, `osdid-list` all of them; a disk can also hold the journals and databases of OSDs elsewhere."""
+    listed = row.get("osdid-list")
+    ids = {number(one) for one in (row.get("osdid"), *(listed if isinstance(listed, list) else ()))}
+    osds = sorted(int(one) for one in ids if one is not None and one >= 0)
+    parts = {"journals": "journal", "db": "DB", "wal": "WAL"}
+    return (*(f"OSD {one}" for one in osds), *(word for name, word in parts.items() if (number(row.get(name)) or 0) > 0))
 
 
 async def claims(checks: Checks, node: str, disk: Disk) -> tuple[str, ...]:
     """Who needs this disk now: "/dev/sda1 is mounted", "/dev/sda belongs to ZFS pool tank" ...; empty: nobody, whatever is on it."""
     parts = (disk, *disk.partitions)
     found = [f"{part.path} is mounted" for part in parts if part.mounted or part.used == "mounted"]
-    found += [f"{part.path} is Ceph OSD {part.osd}" for part in parts if part.osd >= 0]
+    found += [f"{part.path} is Ceph {', '.join(part.ceph)}" for part in parts if part.ceph]
     found += [f"{part.path} is held by the device mapper (encryption, multipath, LVM)" for part in parts if part.used == "Device Mapper"]
     if any("LVM" in part.used for part in parts):
         found += await _volume_groups(checks, node, parts)
@@ -117,7 +125,18 @@ async def _pools(checks: Checks, node: str, parts: tuple[Disk, ...]) -> list[str
     members = await pool_members(checks, node)
     if members is None:
         return [f"{parts[0].path} is in use by ZFS"]
-    return [f"{parts[0].path} belongs to ZFS pool {pool}" for pool, devices in members.items() if carries(parts[0], devices)]
+    found = [f"{parts[0].path} belongs to ZFS pool {pool}" for pool, devices in members.items() if carries(parts[0], devices)]
+    if not found and any(members.values()):
+        # a device may go by a name that no disk tells (by-partuuid, a mapper's): then it could be on this one
+        known = await checks.attempt(listed(checks.inventory.api, node), f"disks of {node}")
+        strange = [
+            pool
+            for pool, devices in members.items()
+            if not all(any(carries(disk, (device,)) for disk in known or ()) for device in devices)
+        ]
+        names = ", ".join(strange)
+        checks.doubt(f"whether {parts[0].path} belongs to ZFS pool {names}: not all of its devices are known disks", when=bool(strange))
+    return found
 
 
 async def pool_members(checks: Checks, node: str) -> dict[str, list[str]] | None:
@@ -158,8 +177,12 @@ async def must_be_free(checks: Checks, node: str, disk: Disk) -> None:
 
 
 async def must_not_be_the_system(checks: Checks, node: str, what: str, devices: Iterable[str]) -> None:
-    """An obstacle for a pool or volume group on a disk with a boot partition: it is the one the node runs from."""
+    """An obstacle for a pool or volume group on a disk with a boot partition, the one the node runs from, or on one that Ceph uses."""
     known = await checks.attempt(listed(checks.inventory.api, node), f"whether {node} boots from {what}")
     boots = [disk for disk in known or () if any(part.used in ("EFI", "BIOS boot") for part in disk.partitions)]
     on = [disk.path for disk in boots if carries(disk, tuple(devices))]
     checks.refuse(f"{what} is on {', '.join(on)}, which {node} boots from", when=bool(on))
+    for disk in known or ():
+        held = dict.fromkeys(word for part in (disk, *disk.partitions) for word in part.ceph)
+        if held and carries(disk, tuple(devices)):
+            checks.refuse(f"{what} is on {disk.path}, which Ceph uses ({', '.join(held)})")

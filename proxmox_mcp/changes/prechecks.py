@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from proxmox_mcp import privileges, tasks
 from proxmox_mcp.changes.subject import Subject
-from proxmox_mcp.errors import ApiError, AuthenticationError, Busy, InvalidArgument, RequestTimeout
+from proxmox_mcp.errors import ApiError, AuthenticationError, Busy, InvalidArgument, NodeUnreachable, RequestTimeout
 from proxmox_mcp.inventory import Inventory, number, read_rows
 from proxmox_mcp.privileges import Need
 
@@ -94,10 +94,16 @@ class Checks:
         if node is not None:
             return await self.node(node)
         known = [entry for entry in await self.inventory.nodes() if entry.online is not False]
-        ref = next((ref for ref in await self.inventory.storages() if ref.name == storage), None)
-        fits = [entry.name for entry in known if ref is None or ref.nodes is None or entry.name in ref.nodes]
-        if len(fits) != 1:
-            raise InvalidArgument("node", f"say on which: {', '.join(fits or [entry.name for entry in known]) or 'no node is online'}")
+        if len(known) == 1:
+            return known[0].name
+        ref = await self.inventory.storage(storage)
+        fits = [entry.name for entry in known if ref.nodes is None or entry.name in ref.nodes]
+        if not fits:
+            raise NodeUnreachable(
+                f"storage {storage} is on {', '.join(sorted(ref.nodes or ())) or 'no node'} alone, not online now", status=0
+            )
+        if len(fits) > 1:
+            raise InvalidArgument("node", f"say on which: {', '.join(fits)}")
         return fits[0]
 
     async def bridge(self, node: str, bridge: str, *, tag: str | None = None, starts: bool = False) -> tuple[str, ...]:

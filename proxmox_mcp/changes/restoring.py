@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from proxmox_mcp.inventory import GuestKind, flag
 from proxmox_mcp.privileges import Need
 from proxmox_mcp.storages import volumes
 
+_OFF = ("0", "no", "off", "false")
+
 
 @dataclass(frozen=True, slots=True)
 class Content:
@@ -24,6 +27,7 @@ class Content:
 
     kind: GuestKind
     config: Mapping[str, str]
+    as_tar: bool = False  # of a VM: the old form, before whose restore all is destroyed
 
     @property
     def known(self) -> bool:
@@ -32,6 +36,14 @@ class Content:
     @property
     def disks(self) -> list[Volume]:
         return [volume for volume in guest_config.disks(self.config, self.kind) if not volume.key.startswith("unused")]
+
+    def overwrites(self, volume: Volume) -> bool:
+        """Whether a volume of the guest that is overwritten goes: for certain it stays only where a VM's backup is without it."""
+        if self.kind == "lxc" or not self.known or self.as_tar:
+            return True
+        there = (disk for disk in guest_config.volumes(self.config, self.kind) if disk.key == volume.key)
+        # a cloud-init drive is made anew in its place
+        return any(disk.is_cloud_init or not (disk.is_drive or disk.options.get("backup") in _OFF) for disk in there)
 
     @property
     def unprivileged(self) -> bool:
@@ -49,11 +61,13 @@ class Overwritten:
     guest: Subject
     snapshots: tuple[Snapshot, ...]
 
-    @property
-    def losses(self) -> str:
-        disks = ", ".join(map(str, self.guest.disks)) or "none"
+    def losses(self, found: Content) -> str:
+        """What goes with the guest. Of a VM the disks that are not in the backup stay, as unused ones; a container loses all."""
+        kept = [volume for volume in self.guest.disks if not found.overwrites(volume)]
+        lost = ", ".join(str(volume) for volume in self.guest.disks if volume not in kept) or "none"
         snapshots = ", ".join(snapshot.name for snapshot in self.snapshots) or "none"
-        return f"its disks ({disks}), its snapshots ({snapshots}) and its configuration are destroyed"
+        stays = f"; not in the backup, so kept as unused disks: {', '.join(map(str, kept))}" if kept else ""
+        return f"its disks ({lost}), its snapshots ({snapshots}) and its configuration are destroyed{stays}"
 
     @property
     def fingerprint(self) -> str:
@@ -74,7 +88,7 @@ async def content(checks: Checks, archive: Archive, node: str, wanted: GuestKind
     kind = archive.kind or wanted or ("lxc" if "rootfs" in config else "qemu" if config else None)
     if kind is None:
         raise InvalidArgument("vm_type", f"the name of {archive.volid} does not say whether it is of a VM (qemu) or a container (lxc)")
-    return Content(kind, config)
+    return Content(kind, config, re.search(r"\.(tar(\.|$)|tgz$)", archive.volid) is not None)
 
 
 async def _is_there(checks: Checks, archive: Archive, node: str) -> None:

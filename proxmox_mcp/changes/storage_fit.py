@@ -17,6 +17,7 @@ from proxmox_mcp.storages import volumes
 CONTENT = {"qemu": "images", "lxc": "rootdir"}
 _FILES = frozenset({"dir", "nfs", "cifs", "cephfs", "glusterfs"})
 _SNAPSHOTS = frozenset({"zfspool", "zfs", "lvmthin", "rbd", "btrfs"})
+_NO_NEW = frozenset({"iscsi", "iscsidirect", "esxi"})  # their volumes are what the other side has
 _NO_SNAPSHOTS = frozenset({"lvm", "iscsi", "iscsidirect", "esxi"})
 
 
@@ -38,6 +39,8 @@ async def suits(
             f"storage {name} is set up for {', '.join(sorted(ref.content)) or 'nothing that is known'}, not for {content}; "
             f"storages of {node} for it: {', '.join(fits) or 'none'}"
         )
+    if content in CONTENT.values() and ref.type in _NO_NEW:
+        checks.refuse(f"storage {name} is of type {ref.type}, where Proxmox makes no volumes")
     if not ref.enabled:
         checks.refuse(f"storage {name} is disabled")
         return ref, ()

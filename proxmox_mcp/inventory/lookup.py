@@ -30,8 +30,13 @@ _STORAGE = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,98}[A-Za-z0-9]")
 class Inventory(Lists):
     """The lists and look-ups of one tool call."""
 
-    async def guest(self, vmid: int, *, node: str | None = None, kind: str | None = None, change: bool = False) -> Guest:
-        """The guest with this id. Where `node` or `kind` contradict it, a read takes the truth and remarks it, a change is refused."""
+    async def guest(
+        self, vmid: int, *, node: str | None = None, kind: str | None = None, change: bool = False, live: bool = False
+    ) -> Guest:
+        """The guest with this id. Where `node` or `kind` contradict it, a read takes the truth and remarks it, a change is refused.
+
+        `live`: raises NodeUnreachable without asking its node when the cluster knows that it is offline.
+        """
         if not 100 <= vmid <= 999_999_999:
             raise InvalidArgument("vmid", "a guest's id is a number from 100 to 999999999")
         if node is not None:
@@ -44,6 +49,12 @@ class Inventory(Lists):
         if found.status == "unknown" and await self._is_offline(found.node):
             if change:
                 raise Refused(f"guest {vmid} is on {found.node}, and that node is offline", hint=f"bring {found.node} back first")
+            if live:
+                raise NodeUnreachable(
+                    f"guest {vmid} ({found.kind}) is on {found.node}, and that node is offline, so it was not asked",
+                    status=0,
+                    hint="proxmox_list_nodes shows which nodes are online; the guest's backups can still be listed",
+                )
             self.remarks.append(f"guest {vmid} is on {found.node}, and that node is offline")
         return found
 

@@ -188,7 +188,7 @@ async def restore_backup(args: RestoreBackup, call: Call) -> Plan:
         "unprivileged": int(found.unprivileged) if found.kind == "lxc" and found.known else None,
         "start": 1 if args.start_after_restore else None,
     }
-    what = f"over {over.guest.name} on {node}: {over.losses}" if over else f"as new {kind} {args.vmid} on {node}"
+    what = f"over {over.guest.name} on {node}: {over.losses(found)}" if over else f"as new {kind} {args.vmid} on {node}"
     summary = f"restore {args.archive}{called(found.name)} {what}" + (", then start it" if args.start_after_restore else "")
     path = ("nodes", node, found.kind, args.vmid)
 

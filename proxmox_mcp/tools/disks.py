@@ -26,6 +26,7 @@ _DISKS = (
     *(Column("serial", default=False), Column("vendor", default=False), Column("rpm", Kind.NUMBER, default=False)),
     *(Column("wwn", default=False), Column("by_id_link", default=False), Column("parent", default=False)),
     *(Column("gpt", Kind.FLAG, default=False), Column("mounted", Kind.FLAG, default=False), Column("osdid", Kind.NUMBER, default=False)),
+    Column("osdid-list", default=False),
 )
 
 

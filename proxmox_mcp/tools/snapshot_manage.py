@@ -173,6 +173,7 @@ async def _past_newer(call: Call, checks: Checks, guest: Subject, wanted: Snapsh
     read = read_object(call.api, *guest.path("config"), params={"snapshot": wanted.name})
     config = await checks.attempt(read, f"the disks in snapshot {wanted.name}")
     saved = guest_config.disks(guest.config if config is None else config, guest.guest.kind)
+    saved = [volume for volume in saved if volume.key != "vmstate"]  # the RAM is read back, not rolled back
     storages = await _storages(checks)
     strict = [volume for volume in saved if volume.storage in storages and storage_fit.only_to_newest(storages[volume.storage])]
     if strict:

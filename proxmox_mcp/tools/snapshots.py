@@ -40,7 +40,7 @@ async def list_snapshots(args: ListSnapshots, call: Call) -> Answer:
     pre_upgrade 2026-03-01 01:00Z - no "" -
     nightly 2026-03-02 01:00Z pre_upgrade - - prepare
     """
-    guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type)
+    guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type, live=True)
     found = await read_rows(call.api, "nodes", guest.node, guest.kind, guest.vmid, "snapshot")
     rows = [
         {**row, "snaptime": number(row.get("snaptime")), "vmstate": flag(row["vmstate"]) if "vmstate" in row else None}

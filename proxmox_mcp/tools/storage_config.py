@@ -96,7 +96,8 @@ async def storage_config(args: StorageConfig, call: Call) -> Plan:
     if args.action == "remove":
         return await _remove(args, call, checks, known)
     checks.refuse(f"there is a storage {args.storage} already (type {known.type if known else ''})", when=known is not None)
-    nodes = [await checks.node(name) for name in dict.fromkeys(_words(args.nodes or ""))]
+    # a node that is away can have an entry all the same
+    nodes = [(await call.inventory.node(name, change=True)).name for name in dict.fromkeys(_words(args.nodes or ""))]
     content = ",".join(dict.fromkeys(_words(args.content or _DEFAULT_CONTENT[args.action])))
     base: dict[str, Any] = {"storage": args.storage, "content": content, "nodes": ",".join(nodes) or None}
     if args.action == "add_zfs":

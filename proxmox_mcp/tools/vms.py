@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
@@ -12,8 +12,8 @@ from proxmox_mcp import secrets
 from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Kind as GuestType
 from proxmox_mcp.arguments import Listing, NodeName, Record, Vmid, plain_text
-from proxmox_mcp.errors import ApiError, RequestTimeout
-from proxmox_mcp.inventory import Guest, called, flag, gap, number, part, read_object, read_rows, share, word
+from proxmox_mcp.errors import ApiError, ProxmoxMcpError, RequestTimeout
+from proxmox_mcp.inventory import Guest, called, flag, gap, gather, number, part, read_object, read_rows, share, word
 from proxmox_mcp.plan import Answer, Column, Kind
 from proxmox_mcp.registry import tool
 
@@ -52,7 +52,7 @@ _GUESTS = (
 
 @tool("proxmox_list_vms", "VMs and containers of the cluster. name: part of it.", title="List guests", group="guests", model=ListVms)
 async def list_vms(args: ListVms, call: Call) -> Answer:
-    """GET /cluster/resources?type=vm, up to about 10 s old. cpu is a fraction of the guest's cores, sizes are bytes, uptime seconds.
+    """GET /cluster/resources?type=vm, up to 10 s old, and /nodes. cpu is a fraction of the guest's cores, sizes are bytes, uptime seconds.
 
     3 guests; node=pve1
     1 running, 1 stopped, 1 unknown
@@ -63,25 +63,40 @@ async def list_vms(args: ListVms, call: Call) -> Answer:
     """
     node = (await call.inventory.node(args.node)).name if args.node is not None else None
     filters = {"node": node, "vmid": args.vmid, "status": args.status, "type": args.guest_type, "name": args.name}
-    everyone = [_complete(row) for row in await call.inventory.guest_rows()]
+    everyone = [_complete(row) for row in await _rows(call)]
     fitting = [row for row in everyone if _wanted(row, args, node)]
     rows = [row for row in fitting if args.status is None or row["status"] == args.status]
     unknown = [str(row["vmid"]) for row in fitting if row["status"] == "unknown"]
-    if unknown:
-        await call.inventory.live_nodes()  # an offline node explains it
     notes = call.inventory.notes
     if unknown and args.status not in (None, "unknown"):
         more = " ..." if len(unknown) > 20 else ""
         notes += (f"not in the list, their status is not known: {', '.join(unknown[:20])}{more}",)
-    if not everyone and not call.inventory.gaps:
+    if not everyone and not any(line.startswith("guests:") for line in call.inventory.gaps):
         notes += tuple(filter(None, [(await call.inventory.permissions()).explains_empty("guests", "/vms", "VM.Audit")]))
-    elif not rows:
+    elif everyone and not rows:
         notes += (f"none of the {len(everyone)} guests that this token sees match",)
     counts = Counter(row["status"] for row in rows)
     said = ", ".join(f"{counts[status]} {status}" for status in sorted({"running", "stopped", *counts}))
     return Answer(
         "guests", rows=rows, columns=_GUESTS, order=("vmid",), filters=filters, lines=(said,) if rows else (), notes=notes, finish=_finished
     )
+
+
+async def _rows(call: Call) -> list[dict[str, Any]]:
+    """The guests, and the nodes beside them: what Proxmox says of guests can be minutes old, of a node that is gone it is true no more."""
+    sources: dict[str, Callable[[], Awaitable[list[Any]]]] = {"guests": call.inventory.guest_rows, "nodes": call.inventory.live_nodes}
+    found = await gather(sources)
+    rows, live = found["guests"], found["nodes"]
+    if isinstance(rows, ProxmoxMcpError):
+        raise rows
+    if isinstance(live, ProxmoxMcpError):
+        call.inventory.gaps.append(gap("nodes", live))
+        return rows
+    away = {node.name for node in await call.inventory.nodes()} - set(live)
+    for row in rows if away else ():
+        if row["node"] in away:
+            row |= {"status": "unknown", **dict.fromkeys(("cpu", "mem", "memhost", "uptime"))}
+    return rows
 
 
 def _wanted(row: Mapping[str, Any], args: ListVms, node: str | None) -> bool:
@@ -148,7 +163,7 @@ async def get_vm_status(args: VmStatus, call: Call) -> Answer:
     memory 2048 4096
     note: the agent is enabled in the configuration; whether it answers is not told here
     """
-    guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type)
+    guest = await call.inventory.guest(args.vmid, node=args.node, kind=args.vm_type, live=True)
     path = ("nodes", guest.node, guest.kind, guest.vmid)
     now = await read_object(call.api, *path, "status", "current")
     notes: list[str] = []

@@ -222,6 +222,32 @@ async def test_what_an_overwrite_destroys_is_in_its_first_sentence(tmp_path: Pat
         for lost in ("scsi0 (local-lvm:vm-102-disk-0, 32G)", "scsi1 (local-lvm:vm-102-disk-1, 500G)", "unused0", "good, better"):
             assert lost in first
         assert "Risk: data loss" in text
+        # what is not in the backup is not overwritten
+        assert (
+            ": its disks (scsi0 (local-lvm:vm-102-disk-0, 32G)), its snapshots (good, better) and its configuration are destroyed" in first
+        )
+        kept = "scsi1 (local-lvm:vm-102-disk-1, 500G), unused0 (local-lvm:vm-102-disk-2)"
+        assert first.endswith(f"; not in the backup, so kept as unused disks: {kept}")
+        archived(world, VM_CONFIG.replace("size=32G", "backup=0,size=32G", 1))
+        text = await world.call("restore_backup", vmid=102, archive=G34_VM, force=True, dry_run=True)
+        assert "its disks (none)" in text
+        archived(world, VM_CONFIG.replace("ide2: none", "scsi1: local-lvm:vm-310-cloudinit"))
+        text = await world.call("restore_backup", vmid=102, archive=G34_VM, force=True, dry_run=True)
+        assert "kept as unused disks: unused0" in text
+
+
+@pytest.mark.parametrize(
+    ("vmid", "archive", "config"),
+    [(102, G34_VM, ""), (102, G34_VM.replace(".vma.zst", ".tar"), VM_CONFIG), (206, G34_CT, CT_CONFIG.replace("local-zfs", "local-lvm"))],
+)
+async def test_an_overwrite_destroys_all_where_it_is_not_known_better(vmid: int, archive: str, config: str, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        archived(world, config)
+        more = "scsi1" if vmid == 102 else "mp3"
+        world.config(vmid, **{more: f"local-lvm:vm-{vmid}-disk-9,size=500G"})
+        first = (await world.call("restore_backup", vmid=vmid, archive=archive, force=True, dry_run=True)).splitlines()[1]
+        assert f"{more} (local-lvm:vm-{vmid}-disk-9, 500G)" in first.partition("), its snapshots")[0]
+        assert "kept as unused" not in first
 
 
 @pytest.mark.parametrize(

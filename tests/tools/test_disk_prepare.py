@@ -107,12 +107,25 @@ def pool(device: str) -> dict[str, Any]:
     return {"name": "bulk", "state": "ONLINE", "children": [{"name": "bulk", "children": [{"name": device, "state": "ONLINE", "leaf": 1}]}]}
 
 
+async def test_a_pool_whose_devices_no_disk_names_leaves_a_doubt(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        serve(world, {**FREE, "used": "ZFS"}, {**FREE, "devpath": "/dev/sdd", "serial": "OTHER-01", "wwn": "", "by_id_link": ""})
+        world.api.on("GET", "/nodes/pve1/disks/zfs", [{"name": "bulk"}])
+        words = "whether /dev/sdc belongs to ZFS pool bulk: not all of its devices are known disks"
+        for device, doubted in (("6c1e8b1a-9d41-4a3b-8a55-0d8a4ff0c1aa", True), ("/dev/sdd", False)):
+            world.api.on("GET", "/nodes/pve1/disks/zfs/bulk", pool(device))
+            text = await world.call("disk_prepare", node="pve1", action="wipe", disk="sdc", via="ssh", dry_run=True)
+            assert (words in text) is doubted
+
+
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
         ([{**FREE, "used": "mounted", "mounted": 1}], "/dev/sdc is mounted"),
         ([{**FREE, "used": "partitions"}, part(1, "ext4", mounted=1)], "/dev/sdc1 is mounted"),
         ([{**FREE, "used": "partitions", "osdid": 3}], "/dev/sdc is Ceph OSD 3"),
+        ([{**FREE, "used": "partitions", "osdid": -1, "osdid-list": ["4", 3]}], "/dev/sdc is Ceph OSD 3, OSD 4"),
+        ([{**FREE, "used": "LVM", "osdid-list": None, "db": 2, "wal": "1", "journals": 0}], "/dev/sdc is Ceph DB, WAL"),
         ([{**FREE, "used": "Device Mapper"}], "held by the device mapper"),
         ([{**FREE, "used": "LVM"}], "/dev/sdc is a physical volume of volume group vg0"),
         ([{**FREE, "used": "partitions"}, part(3, "LVM")], "/dev/sdc3 is a physical volume of volume group vg0"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proxmox_mcp import preview
-from proxmox_mcp.errors import InvalidArgument
+from proxmox_mcp.errors import InvalidArgument, NodeUnreachable, NotFound
 from proxmox_mcp.plan import Plan
 from tests.cluster.world import Guest
 from tests.piped import FakePerson
@@ -91,6 +91,18 @@ async def test_a_single_node_needs_no_naming_and_several_do_unless_the_storage_s
         assert world.sent[-1][1] == "/nodes/pve2/qemu"
 
 
+async def test_a_storage_that_is_nowhere_or_on_nodes_that_are_away_is_said_instead_of_asking_for_a_node(tmp_path: Path) -> None:
+    async with changing(tmp_path, nodes=3) as world:
+        world.api.world.offline = frozenset({"pve3"})
+        with pytest.raises(NodeUnreachable, match="storage fast is on pve3 alone, not online now"):
+            await world.result("create_vm", disk_storage="fast", disk_gb=8, **YES)
+        with pytest.raises(NotFound, match="no storage nope is visible; there are: fast, local"):
+            await world.result("create_vm", disk_storage="nope", disk_gb=8, **YES)
+        world.api.world.offline = frozenset({"pve2", "pve3"})
+        (line,) = await world.obstacles("create_vm", disk_storage="fast", disk_gb=8)
+        assert line == "storage fast is not available on pve1, only on pve3"
+
+
 # --- VMs
 
 
@@ -167,6 +179,15 @@ async def test_too_little_room_is_certain_only_where_it_is_taken_at_once(storage
         assert ("Stands in the way" in text) is certain
         world.api.on("GET", "/nodes/pve1/storage/some/status", {"active": 1, "avail": 0, "total": 0, "used": 0})
         assert "free" not in (await world.call("create_vm", **{**VM, "disk_storage": "some"}, dry_run=True)).replace("next free id", "")
+
+
+@pytest.mark.parametrize("kind", ["iscsi", "iscsidirect", "esxi"])
+async def test_on_some_types_of_storage_no_volume_can_be_made(kind: str, tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.world.storages["san"] = {"storage": "san", "type": kind, "content": "images", "portal": "10.0.0.1", "target": "iqn.x"}
+        world.api.on("GET", "/nodes/pve1/storage/san/status", {"active": 1, "total": 0, "used": 0, "avail": 0})
+        words = f"storage san is of type {kind}, where Proxmox makes no volumes"
+        assert await world.obstacles("create_vm", **{**VM, "disk_storage": "san"}) == [words]
 
 
 async def test_storages_that_do_not_serve_are_said(tmp_path: Path) -> None:

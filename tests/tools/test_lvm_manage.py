@@ -90,6 +90,24 @@ async def test_the_volume_group_that_the_node_boots_from_is_not_destroyed(tmp_pa
         assert line == "volume group pve is on /dev/nvme0n1, which pve1 boots from"
 
 
+async def test_the_volume_group_of_an_osd_is_not_destroyed(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        group = {
+            "name": "ceph-1b6adfab",
+            "size": 2**40,
+            "free": 0,
+            "lvcount": 1,
+            "children": [{"name": "/dev/sdd", "size": 2**40, "free": 0}],
+        }
+        world.api.on("GET", "/nodes/pve1/disks/lvm", {"children": [group]})
+        disk = {"devpath": "/dev/sdd", "size": 2**40, "used": "LVM", "osdid": 3, "osdid-list": ["3", "4"]}
+        world.api.on("GET", "/nodes/pve1/disks/list", [disk])
+        (line,) = await world.obstacles("lvm_manage", node="pve1", action="destroy_vg", name="ceph-1b6adfab")
+        assert line == "volume group ceph-1b6adfab is on /dev/sdd, which Ceph uses (OSD 3, OSD 4)"
+        world.api.on("GET", "/nodes/pve1/disks/list", [{**disk, "osdid": -1, "osdid-list": None}])
+        assert await world.obstacles("lvm_manage", node="pve1", action="destroy_vg", name="ceph-1b6adfab") == []
+
+
 async def test_names_that_are_taken_or_missing_are_said(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
         serve(world)

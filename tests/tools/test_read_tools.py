@@ -179,7 +179,7 @@ def test_a_vmid_that_is_none_is_refused_before_any_request(hostile_api: ServedAp
 async def test_a_name_to_look_for_never_becomes_part_of_a_request() -> None:
     with served_cluster() as api:
         assert (await ask(api, "list_vms", name="../?#%2f é")).startswith("0 guests")
-        assert {request.target for request in api.requests} == {"/api2/json/cluster/resources?type=vm"}
+        assert {request.target for request in api.requests} == {"/api2/json/cluster/resources?type=vm", "/api2/json/nodes"}
 
 
 # --- every number is one that Proxmox gave

@@ -120,7 +120,8 @@ async def test_g45_the_disks_that_count_are_those_in_the_snapshot(tmp_path: Path
         present = {"name": "web", "scsi0": "fast:vm-101-disk-0,size=32G", "digest": "ab"}
 
         def config(request: Request) -> dict[str, Any]:
-            return {**present, "scsi0": "local-lvm:vm-101-disk-0"} if "snapshot" in request.params else present
+            then = {"scsi0": "local-lvm:vm-101-disk-0", "vmstate": "fast:vm-101-state-before_upgrade"}
+            return {**present, **then} if "snapshot" in request.params else present
 
         world.api.on("GET", "/nodes/pve1/qemu/101/config", config)
         assert await world.obstacles("snapshot", vmid=101, action="rollback", snapname="before_upgrade") == []

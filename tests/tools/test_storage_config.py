@@ -62,6 +62,16 @@ async def test_what_breaks_a_rule_reaches_no_request(action: str, arguments: dic
         assert not world.api.requests
 
 
+async def test_an_entry_can_be_for_a_node_that_is_away(tmp_path: Path) -> None:
+    async with changing(tmp_path) as world:
+        world.api.world.offline = frozenset({"pve2"})
+        text = await world.call("storage_config", action="add_dir", storage="more", path="/srv/x", nodes="pve1,pve2", dry_run=True)
+        assert "nodes=pve1,pve2" in text
+        assert text.endswith("Would work.")
+        text = await world.call("storage_config", action="add_zfs", storage="more", pool="tank", nodes="pve2", dry_run=True)
+        assert "not checked: ZFS pools of pve2: No route to host" in text
+
+
 async def test_a_removal_names_the_guests_and_jobs_that_it_leaves_behind(tmp_path: Path) -> None:
     async with changing(tmp_path) as world:
         text = await world.call("storage_config", action="remove", storage="local-lvm", dry_run=True)

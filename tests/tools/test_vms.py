@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proxmox_mcp.errors import InvalidArgument, NotFound, PermissionDenied
+from proxmox_mcp.errors import InvalidArgument, NodeUnreachable, NotFound, PermissionDenied
 from tests.cluster import NO_RIGHTS, ONE_GUEST, served_cluster
 from tests.served_api import Reply, ServedApi
 from tests.tools.asking import ask, ask_json, every_page
@@ -61,6 +61,24 @@ async def test_g19_guests_of_a_dead_node_stay_in_the_list_and_the_node_is_named(
     assert not [path for path in api.paths if "/pve3" in path]
 
 
+async def test_g19_a_node_that_has_just_died_is_named_and_its_guests_do_not_run(served: ServedApi) -> None:
+    rows = [{**G22[0], "cpu": 0.5, "mem": 1, "uptime": 9}, {**G22[0], "vmid": 102, "node": "pve2", "cpu": 0.5, "mem": 1, "uptime": 9}]
+    serve(served, rows)
+    served.on("GET", "/nodes", [{"node": "pve1", "status": "online"}, {"node": "pve2", "status": "offline"}])
+    text = await ask(served, "list_vms")
+    assert "102 pve2 unknown - -" in text
+    assert text.endswith("note: pve2: not reachable (offline)")
+    assert [row["vmid"] for row in (await ask_json(served, "list_vms", status="running"))["items"]] == [101]
+    # it is named when it has no guest in the list too, and a list of nodes that is not to be had keeps no guest back
+    serve(served, rows[:1])
+    served.on("GET", "/nodes", [{"node": "pve1", "status": "online"}, {"node": "pve2", "status": "offline"}])
+    assert (await ask(served, "list_vms")).endswith("note: pve2: not reachable (offline)")
+    served.on("GET", "/nodes", Reply(500, "a list that is out of order"))
+    text = await ask(served, "list_vms")
+    assert text.startswith("1 guest\n1 running, 0 stopped\n")
+    assert "note: nodes: a list that is out of order" in text
+
+
 async def test_g23_an_empty_list_that_means_no_rights_says_so(served: ServedApi) -> None:
     serve(served, [], permissions={})
     text = await ask(served, "list_vms")
@@ -68,6 +86,18 @@ async def test_g23_an_empty_list_that_means_no_rights_says_so(served: ServedApi)
     assert "0 guests are visible to this token, and its permission list is empty" in text
     assert "Datacenter → Permissions → API Token Permission" in text
     assert served.count("GET", "/access/permissions") == 1
+
+
+async def test_g23_an_empty_list_is_explained_where_a_node_is_away_too() -> None:
+    with served_cluster(offline={"pve3"}, rights=NO_RIGHTS) as api:
+        text = await ask(api, "list_vms")
+    assert "note: pve3: not reachable (offline)\nnote: 0 guests are visible to this token, and its permission list is empty" in text
+
+
+async def test_a_list_that_is_refused_is_no_list_of_which_none_match(served: ServedApi) -> None:
+    served.on("GET", "/nodes", [{"node": "pve1", "status": "online"}])
+    served.on("GET", "/cluster/resources", Reply(403, "Permission check failed", message="Permission check failed"))
+    assert await ask(served, "list_vms") == "0 guests\nnote: guests: not allowed (Permission check failed)"
 
 
 async def test_permissions_are_read_only_when_the_list_is_empty() -> None:
@@ -167,6 +197,14 @@ async def test_the_space_that_a_stopped_container_takes_is_not_known() -> None:
         assert (rows[103]["disk"], rows[103]["mem"]) == (None, 0)
         assert rows[107]["disk"] > 0
         assert "disk" not in await ask_json(api, "get_vm_status", vmid=103)
+
+
+@pytest.mark.parametrize("called", ["get_vm_status", "list_snapshots"])
+async def test_g19_a_guest_of_a_dead_node_is_not_asked_for_there(called: str) -> None:
+    with served_cluster(offline={"pve3"}) as api:
+        with pytest.raises(NodeUnreachable, match=r"guest 102 \(qemu\) is on pve3, and that node is offline, so it was not asked"):
+            await ask(api, called, vmid=102)
+        assert not [path for path in api.paths if "/pve3" in path]
 
 
 async def test_g26_a_contradicting_node_or_type_is_corrected_and_said() -> None:
