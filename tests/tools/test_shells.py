@@ -194,6 +194,14 @@ async def test_g56_bytes_that_are_no_text_are_said_to_be_replaced(tmp_path: Path
         assert "note: bytes that are not UTF-8 were replaced by U+FFFD" in found.text
 
 
+async def test_an_output_that_stays_open_is_not_passed_off_as_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+        found = await here.run("host_exec", command="sleep 3 & echo begun", confirm=True, i_understand_data_loss=True)
+        assert found.text.startswith("exit status 0")
+        assert "\nbegun\n" in found.text
+        assert "note: its output was still open after its end" in found.text
+
+
 async def test_g57_a_command_that_reads_its_input_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shells(tmp_path, monkeypatch) as here:
         found = await here.run("host_exec", command="cat", confirm=True, i_understand_data_loss=True, timeout=5)
