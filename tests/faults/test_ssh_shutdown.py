@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -127,3 +128,33 @@ def test_a_mute_port_holds_nothing_up_and_nothing_was_run(tmp_path: Path, how: A
             until(lambda: any(tmp_path.rglob("_host_ssh_audit.log")) and len(records(tmp_path)) == 2)
             assert end(server, how) < 2
         assert last_outcome(tmp_path) == {"state": "not run", "text": "cancelled before it ran"}
+
+
+@pytest.mark.parametrize("how", ["end of input", signal.SIGTERM])
+def test_a_log_that_another_process_keeps_locked_holds_nothing_up(tmp_path: Path, how: Any) -> None:
+    with start_sshd(tmp_path) as sshd, serving(tmp_path, environment(sshd)) as server:
+        mark = tmp_path / "ran"
+        server.start_call("proxmox_host_exec", command=f"touch {mark}; sleep 60", timeout=100, **FLAGS)
+        until(mark.exists)
+        (head,) = tmp_path.rglob("_host_ssh_audit.head")
+        with head.open("r+b") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            assert end(server, how) < 2
+        assert records(tmp_path)[-1]["kind"] == "intent"  # without its outcome: verify lists it, the next start tells it
+
+
+def test_answers_that_nobody_takes_any_more_are_an_end_too(tmp_path: Path) -> None:
+    with start_sshd(tmp_path) as sshd, serving(tmp_path, environment(sshd)) as server:
+        mark = tmp_path / "ran"
+        server.start_call("proxmox_host_exec", command=f"touch {mark}; sleep 60", timeout=100, **FLAGS)
+        until(mark.exists)
+        assert server.process.stdout
+        with open(os.devnull, "rb") as nothing, frozen(sshd):
+            os.dup2(nothing.fileno(), server.process.stdout.fileno())  # our end of the pipe is closed
+            server.start("ping")
+            until(lambda: not server._threads[0].is_alive())  # a read that was under way kept it open
+            server.start("ping")
+            began = time.monotonic()
+            server.process.wait(30)
+            assert time.monotonic() - began < 3
+        assert last_outcome(tmp_path)["text"].endswith("it may still run")
