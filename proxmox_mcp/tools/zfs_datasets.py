@@ -152,9 +152,22 @@ async def _no_room_for(args: ZfsDataset, zfs: Zfs) -> list[str]:
         return [f"{args.name} exists already"]
     parent = args.name.rpartition("/")[0]
     above = await one(zfs, parent)
+    if above is None and not args.parents:
+        return [f"its parent {parent} does not exist; parents=true makes it too"]
+    while above is None and "/" in parent:
+        parent = parent.rpartition("/")[0]
+        above = await one(zfs, parent)
     if above is None:
-        return [] if args.parents else [f"its parent {parent} does not exist; parents=true makes it too"]
-    return [f"its parent {parent} is a volume, and a volume has no children"] if above.volume else []
+        return []
+    if above.volume:
+        return [f"its parent {parent} is a volume, and a volume has no children"]
+    given = args.properties or {}
+    place = f"{(above.place or '').rstrip('/')}{args.name.removeprefix(parent)}"
+    if "mountpoint" in given or "volsize" in given or given.get("canmount") in ("off", "noauto", False):
+        return []
+    if (above.place or "").startswith("/") and properties.over_the_system(place):
+        return [f"it would be mounted at {place}, over what the node itself lives on: give a mountpoint of its own, or canmount=noauto"]
+    return []
 
 
 def _property_list(value: str) -> str:

@@ -41,12 +41,18 @@ def _power_of_two(low: int, high: int) -> tuple[Check, str]:
     return check, f"a power of two from {low} to {high} bytes, e.g. 128K"
 
 
+def over_the_system(place: str) -> bool:
+    """Whether what is mounted there hides something that the node itself lives on."""
+    parts = place.split("/")
+    return place.startswith("/") and (parts[1] in {"", *_SYSTEM}) and not any(names.within(place, top) for top in _IN_VAR)
+
+
 def _mountpoint(value: str) -> bool:
     if value in ("none", "legacy"):
         return True
     parts = value.split("/")
     plain = re.fullmatch(r"/[A-Za-z0-9_.:@+ /-]{1,200}", value, re.ASCII) is not None and not set(parts[1:]) & {"", ".", ".."}
-    return plain and (parts[1] not in _SYSTEM or any(names.within(value, top) for top in _IN_VAR))
+    return plain and not over_the_system(value)
 
 
 def _matching(pattern: re.Pattern[str]) -> Check:
