@@ -9,13 +9,13 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sshd import Sshd, descendants, needs_sshd, start_sshd
+from tests.sshd import Sshd, needs_sshd, start_sshd
 from tests.stdio import Server, serving
 
 pytestmark = needs_sshd
@@ -73,21 +73,6 @@ def alive(pid: int) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def frozen(sshd: Sshd) -> Iterator[None]:
-    """The processes of the server stand still: what a machine does that hangs."""
-    assert sshd.process
-    pids = [pid for pid in descendants(sshd.process.pid) if Path(f"/proc/{pid}/comm").read_text().startswith("sshd")]
-    for pid in (sshd.process.pid, *pids):
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in (sshd.process.pid, *pids):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-
-
 @pytest.mark.parametrize(
     ("how", "trap"), [*((how, "") for how in WAYS), (signal.SIGTERM, "trap '' TERM INT HUP; ")], ids=["input", "int", "term", "stubborn"]
 )
@@ -112,7 +97,7 @@ def test_a_machine_that_hangs_holds_nothing_up_and_may_still_run_it(tmp_path: Pa
         mark = tmp_path / "ran"
         server.start_call("proxmox_host_exec", command=f"touch {mark}; sleep 60", timeout=100, **FLAGS)
         until(mark.exists)
-        with frozen(sshd):
+        with sshd.frozen():
             assert end(server, how) < 2
         outcome = last_outcome(tmp_path)
         assert outcome["state"] == "unknown"
@@ -149,7 +134,7 @@ def test_answers_that_nobody_takes_any_more_are_an_end_too(tmp_path: Path) -> No
         server.start_call("proxmox_host_exec", command=f"touch {mark}; sleep 60", timeout=100, **FLAGS)
         until(mark.exists)
         assert server.process.stdout
-        with open(os.devnull, "rb") as nothing, frozen(sshd):
+        with open(os.devnull, "rb") as nothing, sshd.frozen():
             os.dup2(nothing.fileno(), server.process.stdout.fileno())  # our end of the pipe is closed
             server.start("ping")
             until(lambda: not server._threads[0].is_alive())  # a read that was under way kept it open
