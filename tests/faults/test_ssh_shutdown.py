@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
 import signal
 import socket
 import time
@@ -126,20 +125,3 @@ def test_a_log_that_another_process_keeps_locked_holds_nothing_up(tmp_path: Path
             fcntl.flock(held, fcntl.LOCK_EX)
             assert end(server, how) < 2
         assert records(tmp_path)[-1]["kind"] == "intent"  # without its outcome: verify lists it, the next start tells it
-
-
-def test_answers_that_nobody_takes_any_more_are_an_end_too(tmp_path: Path) -> None:
-    with start_sshd(tmp_path) as sshd, serving(tmp_path, environment(sshd)) as server:
-        mark = tmp_path / "ran"
-        server.start_call("proxmox_host_exec", command=f"touch {mark}; sleep 60", timeout=100, **FLAGS)
-        until(mark.exists)
-        assert server.process.stdout
-        with open(os.devnull, "rb") as nothing, sshd.frozen():
-            os.dup2(nothing.fileno(), server.process.stdout.fileno())  # our end of the pipe is closed
-            server.start("ping")
-            until(lambda: not server._threads[0].is_alive())  # a read that was under way kept it open
-            server.start("ping")
-            began = time.monotonic()
-            server.process.wait(30)
-            assert time.monotonic() - began < 3
-        assert last_outcome(tmp_path)["text"].endswith("it may still run")

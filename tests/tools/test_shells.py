@@ -307,6 +307,24 @@ async def test_a_command_cancelled_while_its_intent_is_written_does_not_run(tmp_
         assert not (tmp_path / "made").exists()
 
 
+async def test_an_outcome_that_cannot_be_written_is_told_even_if_the_call_was_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+
+        async def until_it_runs() -> None:
+            while not (tmp_path / "made").exists():  # noqa: ASYNC110 - the file is made by the far side
+                await anyio.sleep(0.02)
+            (tmp_path / "audit").rename(tmp_path / "elsewhere")
+            (tmp_path / "audit").write_text("in the way")
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(until_it_runs)
+            await here.run("host_exec", command=f"touch {tmp_path}/made; sleep 30", confirm=True, i_understand_data_loss=True)
+        assert "The outcome of something already sent could not be recorded in" in caplog.text
+
+
 async def test_our_own_script_is_shown_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a person approves stays readable: of a constant script, the arguments are the news."""
     asked: list[str] = []
