@@ -94,6 +94,13 @@ _AT_CREATION: Mapping[str, tuple[Check, str]] = {
     "normalization": _one_of("none", "formC", "formD", "formKC", "formKD"),
     "utf8only": _ON_OFF,
 }
+# What a node does not survive on the file system that it lives on, from the moment it is set or from its next boot.
+_DEADLY: Mapping[str, frozenset[str] | None] = {
+    "readonly": frozenset({"on"}),
+    "exec": frozenset({"off"}),
+    "canmount": frozenset({"off", "noauto"}),
+    "mountpoint": None,  # whatever the value
+}
 # What a person should know before saying yes.
 _WARNINGS: Mapping[tuple[str, str | None], str] = {
     ("sync", "disabled"): "sync=disabled: what programs believe to be on disk is lost when the power fails, the last seconds of it",
@@ -111,6 +118,12 @@ def check_set(name: str, value: str) -> None:
         grows = "a guest's disk grows with `qm resize` or in the web interface"
         raise ValueError(grows if name == "volsize" else f"{name} is fixed when the dataset is made")
     _check(name, value, _SETTABLE)
+
+
+def is_deadly(name: str, value: str) -> bool:
+    """Whether a node would not survive this on the file system that it lives on."""
+    values = _DEADLY.get(name, frozenset())
+    return values is None or value in values
 
 
 def check_create(given: Mapping[str, Any]) -> dict[str, str]:

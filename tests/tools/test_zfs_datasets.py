@@ -356,6 +356,33 @@ async def test_properties_are_read_without_flags_in_read_only_mode_too(tmp_path:
             await here.call("zfs_property", action="set", name="tank/data", property="quota", value="1G", confirm=True)
 
 
+@pytest.mark.parametrize(
+    ("prop", "value", "deadly"),
+    [
+        ("readonly", "on", True),
+        ("readonly", "off", False),
+        ("exec", "off", True),
+        ("canmount", "noauto", True),
+        ("mountpoint", "/srv/root", True),
+        ("compression", "zstd", False),
+    ],
+)
+async def test_what_the_node_lives_on_stays_usable(tmp_path: Path, prop: str, value: str, deadly: bool) -> None:
+    async with at_the_node(tmp_path) as here:
+        here.node.add("tank/root", mountpoint="/")
+        for name in ("tank", "tank/root"):  # what it inherits from, and itself
+            wanted = {"action": "set", "name": name, "property": prop, "value": value}
+            if deadly:
+                refused = await here.refusal("zfs_property", **wanted, confirm=True)
+                assert f"tank/root is mounted at /: the node lives on it, and {prop}={value} would reach it" in refused
+            else:
+                await here.text("zfs_property", **wanted, dry_run=True)
+        assert (
+            "Would work." in await here.text("zfs_property", action="set", name="tank/data", property=prop, value=value, dry_run=True)
+            or not deadly
+        )
+
+
 async def test_a_property_is_set_and_read_back_with_the_way_home(tmp_path: Path) -> None:
     async with at_the_node(tmp_path) as here:
         wanted = {"action": "set", "name": "tank/data", "property": "compression", "value": "zstd"}
