@@ -186,6 +186,8 @@ async def _outcome(
     try:
         await aside(lambda: call.app.log("api").outcome(intent, entry))
     except AuditError as exc:
+        # a cancelled call has no answer to say it in: the log of the server does
+        logging.getLogger(__name__).error("%s (%s)", exc.what, exc.said)
         return (f"the outcome could not be recorded in the audit log: {exc.what}",)
     return ()
 

@@ -97,7 +97,7 @@ class Server(MCPServer[App]):
     """The SDK's server, with our words for an unknown tool, and an error for a prompt that cannot be made where the SDK has a crash."""
 
     offered: frozenset[str] = frozenset()
-    at_end_of_input: Callable[[], None]
+    at_end_of_input: Callable[[], None] = staticmethod(lambda: None)
 
     async def run_stdio_async(self) -> None:
         async with stdio_server() as (messages, answers):
@@ -129,7 +129,7 @@ def _unknown(name: str, offered: frozenset[str]) -> str:
     return f"Unknown tool: {secrets.mask_text(text.clean(name, 100))}" + (f"; did you mean {stems[near[0]]}?" if near else "")
 
 
-def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
+def build(app: App, tools: Sequence[Tool]) -> Server:
     """The server with exactly these tools."""
 
     @asynccontextmanager
@@ -155,7 +155,6 @@ def build(app: App, tools: Sequence[Tool]) -> MCPServer[App]:
         # what a server offers is fixed when it starts; what it reads is not
         cache_hints=dict.fromkeys(("server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"), hour),
     )
-    server.at_end_of_input = app.hurry
     server.offered = frozenset(record.name for record in tools)
     add_resources(server, app, tools)
     add_prompts(server, server.offered)

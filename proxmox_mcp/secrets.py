@@ -139,7 +139,7 @@ def none_passed() -> Iterator[None]:
 
 OPTION_NAME = r"--?(?:[a-z]+-)*(?:password|passwd|passphrase|cipassword|secret|token|api-?key|secret-?key|keyring|user-pass)"
 _NAME = (
-    r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|keyring|ticket"
+    r"(?:password|passwd|passphrase|secret|(?<!pveapi)token(?:[_-](?:value|secret))?|(?:[_-]|mysql_|auth)pwd|_pass|keyring|ticket"
     r"|(?:api|access|secret|private|encryption|hmac|auth|client|shared|pre-?shared|signing|fastopen)[_-]?key)"
 )
 _QUOTED = r"""(?:(")(?:[^"\\\n]|\\.)*|(')[^'\n]*|(\\")(?:[^"\\\n]|\\(?!"))*"""
@@ -182,7 +182,10 @@ SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|argon2id?|pbkdf2[\w-]*|scrypt)\$[./A-Za-z0-9$=,+-]{8,}"), _mark),
     # name=value anywhere; "name": "value"; name: value only at the start of a line or string, for prose says "set user password: failed"
     (re.compile(rf"({_NAME}[ \t]*(?:=|%3D)[ \t]*)(?!\*\*\*|PVEAPIToken\S+(?:=|%3D)\*\*\*)" + _QUOTED + _BARE, re.I), _keep_name_and_quote),
-    (re.compile(rf"({_NAME}\\?[\"'][ \t]*:[ \t]*)(?!.?\*\*\*)" + _QUOTED + ")", re.I), _keep_name_and_quote),
+    (re.compile(rf"({_NAME}\\?[\"'][ \t]*(?::|=>)[ \t]*)(?!.?\*\*\*)" + _QUOTED + ")", re.I), _keep_name_and_quote),
+    # PHP's constants; elements of XML
+    (re.compile(rf"(\bdefine\([ \t]*[\"']\w{{0,40}}?{_NAME}[\"'][ \t]*,[ \t]*)(?!.?\*\*\*)" + _QUOTED + ")", re.I), _keep_name_and_quote),
+    (re.compile(rf"(<[\w:.-]{{0,40}}?{_NAME}(?:[ \t][^<>\n]{{0,200}})?>)(?!\*\*\*)[^<>\n]+(?=</)", re.I), _mark_rest),
     (
         re.compile(rf"((?:^|[\"'{{]|\\n)[ \t-]{{0,40}}[\w.-]{{0,40}}?{_NAME}[ \t]*:[ \t]+)(?!\*\*\*)" + _QUOTED + _BARE, re.I | re.M),
         _keep_name_and_quote,
@@ -191,7 +194,7 @@ SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
         re.compile(
             r"(^[ \t]*(?:neighbor[ \t]+\S+[ \t]+|enable[ \t]+)?[\w.-]{0,40}?"
-            r"(?:password|passphrase|secret|psk|token|api_?key|client[_-]key|bindpw|rootpw)[ \t]+(?:\d[ \t]+)?)"
+            r"(?:password|passphrase|secret|psk|token|api_?key|client[_-]key|bindpw|rootpw|requirepass|masterauth)[ \t]+(?:\d[ \t]+)?)"
             r"(?!\*\*\*)([\"']?)[^\s\"']+(?=[\"']?;?[ \t]*$)",
             re.I | re.M,
         ),
@@ -201,7 +204,7 @@ SHAPES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 )
 # One cheap look decides whether a text needs the searches at all.
 _SUSPECT = re.compile(
-    r"(?i)pass|secret|psk|bindpw|rootpw|coredump_e|token|ticket|key|bearer|authorization|pwd|-----begin|://|\$(?:[1-7yg]|2[abxy]|arg|pbk|scr)|(?:PVE|PMG|PBS|PVEVNC):"
+    r"(?i)pass|secret|psk|bindpw|rootpw|masterauth|coredump_e|token|ticket|key|bearer|authorization|pwd|-----begin|://|\$(?:[1-7yg]|2[abxy]|arg|pbk|scr)|(?:PVE|PMG|PBS|PVEVNC):"
 )
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 
 import anyio
 
@@ -55,6 +56,7 @@ async def _serve(app: App, tools: tuple[Tool, ...]) -> None:
     from proxmox_mcp.mcp_instance import build
 
     server = build(app, tools)
+    server.at_end_of_input = lambda: _input_ended(app)
     leave = anyio.Event()
     _listen(leave)
     gc.freeze()  # what stands now stands until the end
@@ -92,12 +94,24 @@ def _listen(leave: anyio.Event) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(leave.set))
 
 
+def _input_ended(app: App) -> None:
+    """The SDK cancels the calls now; what cannot be cancelled (a wait for the lock on the log) gets no longer than a signal gives."""
+    app.hurry()
+    last_resort = threading.Timer(FAREWELL, _exit)
+    last_resort.daemon = True
+    last_resort.start()
+
+
+def _exit() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # the SDK's reader thread blocks in stdin and would hold the interpreter until the client writes again
+    os._exit(0)
+
+
 async def _farewell(app: App, leave: anyio.Event) -> None:
     await leave.wait()
     with anyio.move_on_after(FAREWELL):
         await app.cancel_calls()
         await app.close()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # the SDK's reader thread blocks in stdin and would hold the interpreter until the client writes again
-    os._exit(0)
+    _exit()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from proxmox_mcp.ssh import Outcome
 
 REPLACED = "bytes that are not UTF-8 were replaced by U+FFFD"
+OPEN_END = "its output was still open after its end (something in the background?): what came later than that is not here"
 ANY_STATUS = tuple(range(256))  # a shell command with a non-zero status has run all the same: its output is the answer
 
 
@@ -46,6 +47,8 @@ def _remarks(outcome: Outcome) -> tuple[str, ...]:
     remarks = []
     if outcome.omitted_bytes or outcome.omitted_stderr:
         remarks.append(f"{outcome.omitted_bytes + outcome.omitted_stderr} bytes of output were left out; head and tail are shown")
+    if outcome.open_end:
+        remarks.append(OPEN_END)
     if outcome.replaced:
         remarks.append(REPLACED)
     if outcome.timed_out or outcome.capped:

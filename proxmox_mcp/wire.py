@@ -46,7 +46,7 @@ class Answering:
     async def _next(self) -> Any:
         try:
             return await self._messages.receive()
-        except BaseException:  # the end of input, or of the wire on which the answers go
+        except anyio.EndOfStream:
             self._at_end()
             raise
 

@@ -90,6 +90,20 @@ class Sshd:
                 if Path(f"/proc/{pid}/comm").read_text().startswith("sshd"):
                     os.kill(pid, signal.SIGKILL)
 
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Its processes stand still: what a machine does that hangs. The commands go on."""
+        assert self.process
+        pids = [pid for pid in descendants(self.process.pid) if Path(f"/proc/{pid}/comm").read_text().startswith("sshd")]
+        for pid in (self.process.pid, *pids):
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in (self.process.pid, *pids):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
     def stop(self) -> None:
         """As when the machine goes down: connections and server end."""
         if self.process:

@@ -213,6 +213,25 @@ async def test_what_was_approved_and_cannot_be_looked_at_again_is_refused_and_re
         ]
 
 
+async def test_an_outcome_that_cannot_be_written_is_told_even_if_the_call_was_cancelled(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with piped(tmp_path) as (api, app):
+
+        def served(request: Any) -> str:
+            (tmp_path / "audit").rename(tmp_path / "elsewhere")
+            (tmp_path / "audit").write_text("in the way")
+            anyio.from_thread.run_sync(scope.cancel, token=token)
+            return UPID
+
+        token = anyio.lowlevel.current_token()
+        api.on("POST", "/nodes/{node}/qemu/{vmid}/status/{action}", served)
+        with anyio.CancelScope() as scope:
+            await call(app, {**STOP, "wait_seconds": 30})
+        assert scope.cancelled_caught
+        assert "The outcome of something already sent could not be recorded in" in caplog.text
+
+
 async def test_a_failed_task_quotes_its_log_and_is_an_error(tmp_path: Path) -> None:
     async with piped(tmp_path) as (api, app):
         serve_guest(api, exitstatus="VM quit/powerdown failed - got timeout")

@@ -50,6 +50,31 @@ def test_parameters_that_stay(name: str, value: object) -> None:
     assert mask_params({name: value}) == {name: value}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "define( 'DB_PASSWORD', 'geheim' );", "  'dbpassword' => 'geheim',", '"password" => "geheim",', "<password>geheim</password>",
+        '<ns:bindPassword type="plain">geheim</ns:bindPassword>', "DB_PASS=geheim", "SMTP_PASS: geheim", "smtp_pass = geheim",
+        "$db_pass = 'geheim';", "requirepass geheim", "masterauth geheim",
+    ],
+)  # fmt: skip
+def test_passwords_in_the_files_of_programs(line: str) -> None:
+    assert "geheim" not in mask_text(f"# a file\n{line}\nnext = line\n")
+    assert mask_text(mask_text(line)) == mask_text(line)
+    assert "next = line" in mask_text(f"{line}\nnext = line\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fields = ['password', 'email']", "<passwordPolicy>strict</passwordPolicy>", "<password/><user>joe</user>", "12 passed, 3 failed",
+        "pass: 1, fail: 2", "two-pass=1", "define('DB_HOST', 'db1');", "<p>the password was changed</p>",
+    ],
+)  # fmt: skip
+def test_what_only_reads_like_a_password_stays(line: str) -> None:
+    assert mask_text(line) == line
+
+
 def test_parameters_inside_parameters() -> None:
     params = {
         "target": {"host": "pve9", "password": "geheim"},

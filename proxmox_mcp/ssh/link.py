@@ -155,6 +155,7 @@ class Link:
             stdout_bytes=session.out.total,
             stdout_sha256=session.out.sha256,
             may_run_on=may_run_on,
+            open_end=why == "lingering" and not session.eof,
         )
 
     async def _open(self, session: Session) -> None:

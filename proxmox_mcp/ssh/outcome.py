@@ -44,6 +44,7 @@ class Outcome:
     stdout_bytes: int
     stdout_sha256: str
     may_run_on: bool = False  # it was to be ended, and the far side did not confirm that it has
+    open_end: bool = False  # it ended, its output did not: left open by what it put into the background, or late on a slow wire
 
     @property
     def ok(self) -> bool:

@@ -190,8 +190,10 @@ class SshPool:
     async def _ended(self, job: asyncio.Task[Outcome]) -> None:
         """Returns when the job is over, or the server's own end leaves no more time."""
         hurried = asyncio.create_task(self._hurried.wait())
-        await asyncio.wait({job, hurried}, return_when=asyncio.FIRST_COMPLETED)
-        hurried.cancel()
+        try:
+            await asyncio.wait({job, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hurried.cancel()
         if not job.done():
             await asyncio.wait({job}, timeout=self._left)
 

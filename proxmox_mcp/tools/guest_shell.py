@@ -13,7 +13,7 @@ from proxmox_mcp.host_ssh import guests_file, registered_guests
 from proxmox_mcp.plan import Answer, Column, HostCommand, HostTarget, Plan, Risk
 from proxmox_mcp.registry import tool
 from proxmox_mcp.ssh_targets import read_vm_descriptions
-from proxmox_mcp.terminal import REPLACED, shell_plan, shown
+from proxmox_mcp.terminal import OPEN_END, REPLACED, shell_plan, shown
 from proxmox_mcp.tools.host_shell import Command
 
 _STRANGE = 10  # a text in an old encoding has fewer bytes that are no UTF-8 than one in so many characters
@@ -111,7 +111,7 @@ async def vm_read_file(args: VmReadFile, call: Call) -> Answer:
         digest = f"SHA-256 of what was read: {outcome.stdout_sha256}"
         return Answer(f"{args.path} on guest {args.alias}: binary, {size}", notes=(f"not shown; {digest}",))
     notes: tuple[str, ...] = () if whole else ("the file goes on; raise max_bytes (at most 1048576)",)
-    notes += (REPLACED,) if strange else ()
+    notes += (*((REPLACED,) if strange else ()), *((OPEN_END,) if outcome.open_end else ()))
     return Answer(
         f"{args.path} on guest {args.alias}: {size}", text=body, text_source=f"file {args.path}", text_limit=args.max_bytes, notes=notes
     )

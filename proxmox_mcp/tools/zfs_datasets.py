@@ -152,9 +152,22 @@ async def _no_room_for(args: ZfsDataset, zfs: Zfs) -> list[str]:
         return [f"{args.name} exists already"]
     parent = args.name.rpartition("/")[0]
     above = await one(zfs, parent)
+    if above is None and not args.parents:
+        return [f"its parent {parent} does not exist; parents=true makes it too"]
+    while above is None and "/" in parent:
+        parent = parent.rpartition("/")[0]
+        above = await one(zfs, parent)
     if above is None:
-        return [] if args.parents else [f"its parent {parent} does not exist; parents=true makes it too"]
-    return [f"its parent {parent} is a volume, and a volume has no children"] if above.volume else []
+        return []
+    if above.volume:
+        return [f"its parent {parent} is a volume, and a volume has no children"]
+    given = args.properties or {}
+    place = f"{(above.place or '').rstrip('/')}{args.name.removeprefix(parent)}"
+    if "mountpoint" in given or "volsize" in given or given.get("canmount") in ("off", "noauto", False):
+        return []
+    if (above.place or "").startswith("/") and properties.over_the_system(place):
+        return [f"it would be mounted at {place}, over what the node itself lives on: give a mountpoint of its own, or canmount=noauto"]
+    return []
 
 
 def _property_list(value: str) -> str:
@@ -207,7 +220,7 @@ async def zfs_property(args: ZfsProperty, call: Call) -> Answer | Plan:
     await zfs.must_answer(args.name)
     found = await _properties(zfs, args.name, args.property)
     if args.action == "set":
-        return _set(args, zfs, *(found[0][1:] if found else ("-", "-")))
+        return _set(args, zfs, await _on_the_system(args, zfs), *(found[0][1:] if found else ("-", "-")))
     tell = (lambda _, value: value) if args.response_format == "json" else properties.readable
     rows = [{"property": name, "value": _told(tell(name, value)), "source": _told(source)} for name, value, source in found]
     columns = (Column("property"), Column("value"), Column("source"))
@@ -223,7 +236,19 @@ async def _properties(zfs: Zfs, name: str, wanted: str) -> list[tuple[str, str, 
     return tables.properties(out.stdout, name)
 
 
-def _set(args: ZfsProperty, zfs: Zfs, now: str, source: str) -> Plan:
+async def _on_the_system(args: ZfsProperty, zfs: Zfs) -> list[str]:
+    """The file systems that the node lives on, where this would be its end: they, and what they inherit from."""
+    if not properties.is_deadly(args.property, args.value or ""):
+        return []
+    below = await zfs.table("zfs", "list", "-r", "-t", "filesystem", args.name, columns=("name", "mounted", "mountpoint"))
+    return [
+        f"{row['name']} is mounted at {row['mountpoint']}: the node lives on it, and {args.property}={args.value} would reach it"
+        for row in below.rows
+        if row["mounted"] == "yes" and properties.over_the_system(row["mountpoint"] or "")
+    ]
+
+
+def _set(args: ZfsProperty, zfs: Zfs, obstacles: Sequence[str], now: str, source: str) -> Plan:
     before = properties.readable(args.property, now) + (f", {source}" if source != "-" else "")
     summary = f"set {args.property}={args.value} on {args.name} of node {zfs.node} (now {before})"
     targets = destroying.targets(zfs.node, args.name)
@@ -250,6 +275,7 @@ def _set(args: ZfsProperty, zfs: Zfs, now: str, source: str) -> Plan:
         targets,
         undo=back,
         fingerprint=f"{now}/{source}",
+        obstacles=tuple(destroying.few(list(obstacles), "of the node's own")),
         notes=tuple(notes),
         conclude=conclude,
     )

@@ -17,7 +17,7 @@ _COLUMNS = ("type", "mounted", "mountpoint", "origin", *COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A file system or volume; `mountpoint` only while it is mounted."""
+    """A file system or volume; `mountpoint` only while it is mounted, `place` where it is to be (none, legacy, a path)."""
 
     name: str
     volume: bool
@@ -25,6 +25,7 @@ class Dataset:
     used: int | None
     mountpoint: str | None
     origin: str | None  # the snapshot that it is a clone of
+    place: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,4 +140,5 @@ def _dataset(row: Row) -> Dataset:
         used=integer(row["used"]),
         mountpoint=row["mountpoint"] if row["mounted"] == "yes" else None,
         origin=row["origin"],
+        place=row["mountpoint"],
     )

@@ -57,6 +57,8 @@ class Zfs:
         found = await self.call.door.run(command)
         if found.exit_status not in ok:
             raise failure(found, argv, self.node)
+        if found.open_end:
+            raise SshError(f"the output of {argv[0]} on {self.node} did not come to its end", hint="the wire is slow: call again")
         return found
 
     async def read(self, *argv: str, timeout: float = 60.0) -> str:

@@ -41,12 +41,18 @@ def _power_of_two(low: int, high: int) -> tuple[Check, str]:
     return check, f"a power of two from {low} to {high} bytes, e.g. 128K"
 
 
+def over_the_system(place: str) -> bool:
+    """Whether what is mounted there hides something that the node itself lives on."""
+    parts = place.split("/")
+    return place.startswith("/") and (parts[1] in {"", *_SYSTEM}) and not any(names.within(place, top) for top in _IN_VAR)
+
+
 def _mountpoint(value: str) -> bool:
     if value in ("none", "legacy"):
         return True
     parts = value.split("/")
     plain = re.fullmatch(r"/[A-Za-z0-9_.:@+ /-]{1,200}", value, re.ASCII) is not None and not set(parts[1:]) & {"", ".", ".."}
-    return plain and (parts[1] not in _SYSTEM or any(names.within(value, top) for top in _IN_VAR))
+    return plain and not over_the_system(value)
 
 
 def _matching(pattern: re.Pattern[str]) -> Check:
@@ -88,6 +94,13 @@ _AT_CREATION: Mapping[str, tuple[Check, str]] = {
     "normalization": _one_of("none", "formC", "formD", "formKC", "formKD"),
     "utf8only": _ON_OFF,
 }
+# What a node does not survive on the file system that it lives on, from the moment it is set or from its next boot.
+_DEADLY: Mapping[str, frozenset[str] | None] = {
+    "readonly": frozenset({"on"}),
+    "exec": frozenset({"off"}),
+    "canmount": frozenset({"off", "noauto"}),
+    "mountpoint": None,  # whatever the value
+}
 # What a person should know before saying yes.
 _WARNINGS: Mapping[tuple[str, str | None], str] = {
     ("sync", "disabled"): "sync=disabled: what programs believe to be on disk is lost when the power fails, the last seconds of it",
@@ -105,6 +118,12 @@ def check_set(name: str, value: str) -> None:
         grows = "a guest's disk grows with `qm resize` or in the web interface"
         raise ValueError(grows if name == "volsize" else f"{name} is fixed when the dataset is made")
     _check(name, value, _SETTABLE)
+
+
+def is_deadly(name: str, value: str) -> bool:
+    """Whether a node would not survive this on the file system that it lives on."""
+    values = _DEADLY.get(name, frozenset())
+    return values is None or value in values
 
 
 def check_create(given: Mapping[str, Any]) -> dict[str, str]:

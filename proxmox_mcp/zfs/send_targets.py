@@ -12,7 +12,7 @@ from proxmox_mcp import text
 from proxmox_mcp.errors import Refused
 from proxmox_mcp.plan import Risk
 from proxmox_mcp.storages import zpools
-from proxmox_mcp.zfs import datasets, destroying, names, pool_status, sending, snapshots, tables, tenants
+from proxmox_mcp.zfs import datasets, destroying, names, pool_status, properties, sending, snapshots, tables, tenants
 from proxmox_mcp.zfs.datasets import Tree
 from proxmox_mcp.zfs.failures import said
 from proxmox_mcp.zfs.host import Zfs
@@ -127,6 +127,8 @@ async def dataset(zfs: Zfs, stream: Stream, target: str, size: int | None, *, fo
     before = await datasets.exists(zfs, target)
     source = await snapshots.one(zfs, stream.source)
     found = _Findings(notes=await _damage(zfs, stream.source))
+    if stream.replication:
+        await _mountpoints_go_along(zfs, stream, found)
     vmids: tuple[int, ...] = ()
     if before is None:
         await _may_be_made(zfs, stream, target, size, found)
@@ -162,6 +164,19 @@ async def dataset(zfs: Zfs, stream: Stream, target: str, size: int | None, *, fo
         doubts=tuple(found.doubts),
         notes=tuple(found.notes),
     )
+
+
+async def _mountpoints_go_along(zfs: Zfs, stream: Stream, found: _Findings) -> None:
+    """`receive -u` mounts nothing now; the next boot does, where the received properties say."""
+    source = await datasets.exists(zfs, names.dataset_of(stream.source))
+    for dataset in source.all if source is not None else ():
+        if dataset.mountpoint and properties.over_the_system(dataset.mountpoint):
+            found.obstacles.append(
+                f"{dataset.name} is mounted at {dataset.mountpoint}, and with replication the copy would want that place too, at the next "
+                "boot: send it without replication, or into a file"
+            )
+            return
+    found.notes.append("mountpoints that were set on the source go along: at the next boot both want the same places")
 
 
 async def _may_be_made(zfs: Zfs, stream: Stream, target: str, size: int | None, found: _Findings) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
-import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.sshd import Sshd, descendants, needs_sshd, start_sshd
+from tests.sshd import Sshd, needs_sshd, start_sshd
 from tests.stdio import Server, serving
 
 pytestmark = needs_sshd
@@ -72,21 +72,6 @@ def alive(pid: int) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def frozen(sshd: Sshd) -> Iterator[None]:
-    """The processes of the server stand still: what a machine does that hangs."""
-    assert sshd.process
-    pids = [pid for pid in descendants(sshd.process.pid) if Path(f"/proc/{pid}/comm").read_text().startswith("sshd")]
-    for pid in (sshd.process.pid, *pids):
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in (sshd.process.pid, *pids):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-
-
 @pytest.mark.parametrize(
     ("how", "trap"), [*((how, "") for how in WAYS), (signal.SIGTERM, "trap '' TERM INT HUP; ")], ids=["input", "int", "term", "stubborn"]
 )
@@ -111,7 +96,7 @@ def test_a_machine_that_hangs_holds_nothing_up_and_may_still_run_it(tmp_path: Pa
         mark = tmp_path / "ran"
         server.start_call("proxmox_host_exec", command=f"touch {mark}; sleep 60", timeout=100, **FLAGS)
         until(mark.exists)
-        with frozen(sshd):
+        with sshd.frozen():
             assert end(server, how) < 2
         outcome = last_outcome(tmp_path)
         assert outcome["state"] == "unknown"
@@ -127,3 +112,16 @@ def test_a_mute_port_holds_nothing_up_and_nothing_was_run(tmp_path: Path, how: A
             until(lambda: any(tmp_path.rglob("_host_ssh_audit.log")) and len(records(tmp_path)) == 2)
             assert end(server, how) < 2
         assert last_outcome(tmp_path) == {"state": "not run", "text": "cancelled before it ran"}
+
+
+@pytest.mark.parametrize("how", ["end of input", signal.SIGTERM])
+def test_a_log_that_another_process_keeps_locked_holds_nothing_up(tmp_path: Path, how: Any) -> None:
+    with start_sshd(tmp_path) as sshd, serving(tmp_path, environment(sshd)) as server:
+        mark = tmp_path / "ran"
+        server.start_call("proxmox_host_exec", command=f"touch {mark}; sleep 60", timeout=100, **FLAGS)
+        until(mark.exists)
+        (head,) = tmp_path.rglob("_host_ssh_audit.head")
+        with head.open("r+b") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            assert end(server, how) < 2
+        assert records(tmp_path)[-1]["kind"] == "intent"  # without its outcome: verify lists it, the next start tells it

@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from proxmox_mcp.errors import SshError, SshUnreachable
-from proxmox_mcp.ssh import ShellText, SshPool, connect
+from proxmox_mcp.ssh import Outcome, ShellText, SshPool, connect
+from proxmox_mcp.ssh_targets import SshTarget
 from tests.ssh.servers import Process, Wire, marker, scripted
 from tests.sshd import Sshd, account, needs_root, start_sshd
 
@@ -69,6 +71,67 @@ async def test_when_nothing_can_end_a_command_the_outcome_says_that_it_may_run_o
         os.kill(int(outcome.stdout), 9)
         assert outcome.timed_out
         assert outcome.may_run_on
+
+
+async def cancelled(pool: SshPool, target: SshTarget, script: str, **more: Any) -> list[Outcome | None]:
+    """What is told of a command whose call is cancelled as soon as it has begun."""
+    told: list[Outcome | None] = []
+    begun = asyncio.Event()
+
+    async def heard(text: str) -> None:
+        begun.set()
+
+    task = asyncio.create_task(pool.run(target, ["sh", "-c", f"echo begun; {script}"], on_output=heard, on_cancelled=told.append, **more))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return told
+
+
+async def test_a_cancelled_call_is_told_what_became_of_its_command(sshd: Sshd, pool: SshPool) -> None:
+    [outcome] = await cancelled(pool, sshd.target(), "sleep 300")
+    assert outcome is not None
+    assert outcome.exit_status is None
+    assert outcome.signal == "TERM"
+    assert not outcome.may_run_on
+
+
+async def test_the_servers_end_waits_for_no_machine_that_hangs(sshd: Sshd, pool: SshPool) -> None:
+    told: list[Outcome | None] = []
+    begun = asyncio.Event()
+
+    async def heard(text: str) -> None:
+        begun.set()
+
+    task = asyncio.create_task(pool.run(sshd.target(), ["sh", "-c", "echo; sleep 9"], on_output=heard, on_cancelled=told.append))
+    await begun.wait()
+    with sshd.frozen():
+        began = time.monotonic()
+        task.cancel()
+        asyncio.get_running_loop().call_later(0.2, pool.hurry)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await pool.close()
+        assert time.monotonic() - began < 3
+    [outcome] = told
+    assert outcome is not None
+    assert outcome.may_run_on
+
+
+async def test_a_call_that_is_cancelled_before_its_command_was_sent_is_told_so(sshd: Sshd, pool: SshPool) -> None:
+    told: list[Outcome | None] = []
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        nowhere = sshd.target(port=mute.getsockname()[1])
+        for asked in (pool.run(nowhere, ["true"], on_cancelled=told.append), pool.hostname(nowhere, on_cancelled=told.append)):
+            with anyio.move_on_after(0.1):
+                await asked
+    full = [asyncio.create_task(pool.run(sshd.target(), ["sleep", "1.5"])) for _ in range(8)]
+    await asyncio.sleep(0)
+    with anyio.move_on_after(0.7):
+        await pool.run(sshd.target(), ["true"], on_cancelled=told.append)
+    await asyncio.gather(*full)
+    assert told == [None, None, None]
 
 
 async def test_a_server_without_sessions_is_said_so(tmp_path: Path, pool: SshPool) -> None:

@@ -208,6 +208,8 @@ async def test_a_command_whose_time_is_up_is_ended_there(sshd: Sshd, pool: SshPo
 async def test_what_detached_itself_lives_on_and_does_not_hold_the_answer(sshd: Sshd, pool: SshPool) -> None:
     seconds = mark()
     outcome = await pool.run(sshd.target(), ["sh", "-c", f"sleep {seconds} & echo started"], timeout=20)
+    assert outcome.open_end  # who else could still print is not known
+    assert not (await pool.run(sshd.target(), ["sh", "-c", "sleep 3 >/dev/null 2>&1 & echo started"])).open_end
     assert outcome.ok
     assert outcome.stdout == "started\n"
     assert outcome.duration < 10

@@ -194,6 +194,14 @@ async def test_g56_bytes_that_are_no_text_are_said_to_be_replaced(tmp_path: Path
         assert "note: bytes that are not UTF-8 were replaced by U+FFFD" in found.text
 
 
+async def test_an_output_that_stays_open_is_not_passed_off_as_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+        found = await here.run("host_exec", command="sleep 3 & echo begun", confirm=True, i_understand_data_loss=True)
+        assert found.text.startswith("exit status 0")
+        assert "\nbegun\n" in found.text
+        assert "note: its output was still open after its end" in found.text
+
+
 async def test_g57_a_command_that_reads_its_input_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with shells(tmp_path, monkeypatch) as here:
         found = await here.run("host_exec", command="cat", confirm=True, i_understand_data_loss=True, timeout=5)
@@ -297,6 +305,24 @@ async def test_a_command_cancelled_while_its_intent_is_written_does_not_run(tmp_
         assert scope.cancelled_caught
         assert records(tmp_path, "host")[-1] == {"state": "not run", "text": "cancelled before it ran"}
         assert not (tmp_path / "made").exists()
+
+
+async def test_an_outcome_that_cannot_be_written_is_told_even_if_the_call_was_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with shells(tmp_path, monkeypatch) as here:
+
+        async def until_it_runs() -> None:
+            while not (tmp_path / "made").exists():  # noqa: ASYNC110 - the file is made by the far side
+                await anyio.sleep(0.02)
+            (tmp_path / "audit").rename(tmp_path / "elsewhere")
+            (tmp_path / "audit").write_text("in the way")
+            group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(until_it_runs)
+            await here.run("host_exec", command=f"touch {tmp_path}/made; sleep 30", confirm=True, i_understand_data_loss=True)
+        assert "The outcome of something already sent could not be recorded in" in caplog.text
 
 
 async def test_our_own_script_is_shown_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

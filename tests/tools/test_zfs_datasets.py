@@ -161,6 +161,35 @@ async def test_what_cannot_be_made(tmp_path: Path, name: str, why: str) -> None:
         assert why in await here.refusal("zfs_dataset", action="create", name=name, confirm=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "more", "over"),
+    [
+        ("tank/root/etc", {}, "/etc"),
+        ("tank/root/var/log", {"parents": True}, "/var/log"),
+        ("tank/root/etc", {"properties": {"canmount": "on"}}, "/etc"),
+        ("tank/root/srv", {}, None),
+        ("tank/root/var/lib/vz", {"parents": True, "properties": {"mountpoint": "/var/lib/vz"}}, None),
+        ("tank/root/etc", {"properties": {"mountpoint": "/srv/etc"}}, None),
+        ("tank/root/etc", {"properties": {"canmount": "noauto"}}, None),
+        ("tank/root/etc", {"properties": {"volsize": "1G"}}, None),
+    ],
+)
+async def test_an_inherited_mountpoint_is_not_laid_over_the_system(
+    tmp_path: Path, name: str, more: dict[str, Any], over: str | None
+) -> None:
+    """On a node that boots from ZFS, rpool/ROOT/pve-1 is mounted at /: whatever is made below it is mounted at once, over what is there."""
+    async with at_the_node(tmp_path) as here:
+        here.node.add("tank/root", mountpoint="/")
+        wanted = {"action": "create", "name": name, **more}
+        if over is None:
+            assert "Would work." in await here.text("zfs_dataset", **wanted, dry_run=True)
+        else:
+            refused = await here.refusal("zfs_dataset", **wanted, confirm=True)
+            assert (
+                f"it would be mounted at {over}, over what the node itself lives on: give a mountpoint of its own, or canmount" in refused
+            )
+
+
 async def test_zfs_is_asked_beforehand_whether_it_would_do_it(tmp_path: Path) -> None:
     async with at_the_node(tmp_path) as here:
         here.node.fail["zfs create -n *"] = [1, "cannot create 'tank/q': bad numeric value 'banana'\n"]
@@ -325,6 +354,33 @@ async def test_properties_are_read_without_flags_in_read_only_mode_too(tmp_path:
         assert exact["items"] == [{"property": "quota", "value": "0", "source": "default"}]
         with pytest.raises(InvalidArgument, match="read-only mode"):
             await here.call("zfs_property", action="set", name="tank/data", property="quota", value="1G", confirm=True)
+
+
+@pytest.mark.parametrize(
+    ("prop", "value", "deadly"),
+    [
+        ("readonly", "on", True),
+        ("readonly", "off", False),
+        ("exec", "off", True),
+        ("canmount", "noauto", True),
+        ("mountpoint", "/srv/root", True),
+        ("compression", "zstd", False),
+    ],
+)
+async def test_what_the_node_lives_on_stays_usable(tmp_path: Path, prop: str, value: str, deadly: bool) -> None:
+    async with at_the_node(tmp_path) as here:
+        here.node.add("tank/root", mountpoint="/")
+        for name in ("tank", "tank/root"):  # what it inherits from, and itself
+            wanted = {"action": "set", "name": name, "property": prop, "value": value}
+            if deadly:
+                refused = await here.refusal("zfs_property", **wanted, confirm=True)
+                assert f"tank/root is mounted at /: the node lives on it, and {prop}={value} would reach it" in refused
+            else:
+                await here.text("zfs_property", **wanted, dry_run=True)
+        assert (
+            "Would work." in await here.text("zfs_property", action="set", name="tank/data", property=prop, value=value, dry_run=True)
+            or not deadly
+        )
 
 
 async def test_a_property_is_set_and_read_back_with_the_way_home(tmp_path: Path) -> None:

@@ -49,6 +49,19 @@ async def test_targets_and_bases_are_checked_first(tmp_path: Path, arguments: di
         assert here.pool.ran == []
 
 
+async def test_replication_does_not_take_the_mountpoint_of_the_system_along(tmp_path: Path) -> None:
+    """Properties go with -R: at the next boot the copy would be mounted over the node's own root."""
+    async with at_the_node(tmp_path) as here:
+        here.node.add("tank/root", mountpoint="/")
+        here.node.snap("tank/root@before")
+        wanted = {"source": "tank/root@before", "target_dataset": "tank/copy"}
+        refused = await here.refusal("zfs_send", **wanted, replication=True, confirm=True)
+        assert "tank/root is mounted at /, and with replication the copy would want that place too, at the next boot" in refused
+        assert "Would work." in await here.text("zfs_send", **wanted, dry_run=True)
+        text = await here.text("zfs_send", **NEW, replication=True, dry_run=True)
+        assert "note: mountpoints that were set on the source go along" in text
+
+
 async def test_without_allowed_directories_no_file_is_written(tmp_path: Path) -> None:
     async with at_the_node(tmp_path) as here:
         with pytest.raises(Refused, match="no directory is allowed") as refused:

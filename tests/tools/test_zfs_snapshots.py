@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proxmox_mcp.errors import NotFound, ProxmoxMcpError
+from proxmox_mcp.errors import NotFound, ProxmoxMcpError, SshError
 from proxmox_mcp.mcp_instance import LONGEST_ERROR
 from proxmox_mcp.ssh import Outcome
 from proxmox_mcp.text import clean_block
@@ -51,6 +51,14 @@ async def test_g64_fifty_thousand_snapshots_are_counted_and_paged(tmp_path: Path
         assert "note: the list is too long: 7 bytes of it were left out; give a dataset" in await here.text("zfs_list_snapshots")
         refused = await here.refusal("zfs_destroy_snapshots_by_pattern", dataset="tank", pattern="*", **ACT)
         assert "too long to be complete" in refused
+
+
+async def test_a_list_that_did_not_come_to_its_end_is_no_list(tmp_path: Path) -> None:
+    async with at_the_node(tmp_path) as here:
+        half = "tank/data@autosnap_1\t1\t1796000000\t0\t98304\t0\t-\toff\n"
+        here.pool.instead = lambda argv: outcome(0, half, open_end=True) if list(argv[:2]) == ["zfs", "list"] else None
+        with pytest.raises(SshError, match="the output of zfs on pve1 did not come to its end"):
+            await here.call("zfs_list_snapshots")
 
 
 async def test_a_snapshot_is_taken(tmp_path: Path) -> None:

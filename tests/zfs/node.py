@@ -186,6 +186,8 @@ class Node:
             "used": ("98304", "-"),
             "available": ("5438730240", "-"),
         }
+        known |= {key: (value, "default") for key, value in (("readonly", "off"), ("exec", "on"), ("canmount", "on"))}
+        known |= {"mountpoint": (self.datasets.get(name, {}).get("mountpoint", "-"), "default")}
         known |= {"keystatus": ("-", "-"), "receive_resume_token": ("-", "-"), "atime": ("on", "default")}
         known |= {key: (value, "local") for key, value in local.items()}
         chosen = list(known) if wanted == "all" else wanted.split(",")
