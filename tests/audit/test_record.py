@@ -156,3 +156,12 @@ def test_a_python_without_the_fast_encoder_writes_the_same(monkeypatch: pytest.M
     assert record._encoder()(value) == fast == json.dumps(value, sort_keys=True, separators=(",", ":"))
     with pytest.raises(ValueError, match="not JSON compliant"):
         record._encoder()(float("nan"))
+
+
+@pytest.mark.parametrize("mask", [unmasked, lambda text: text], ids=["unmasked", "masked"])
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [({("a", 1): "kept"}, {"('a', 1)": "kept"}), ({"nan": float("nan"), "most": float("-inf")}, {"nan": "nan", "most": "-inf"})],
+)
+def test_nothing_of_an_entry_is_dropped_or_written_as_no_json(mask: record.Mask, entry: Any, found: dict[str, str]) -> None:
+    assert json.loads(entry_text(entry, mask), parse_constant=pytest.fail) == found
