@@ -14,13 +14,15 @@ from proxmox_mcp.app import Call
 from proxmox_mcp.arguments import Destroying, Reading
 from proxmox_mcp.audit import AuditLog
 from proxmox_mcp.errors import AuditError, InvalidArgument, Refused
-from proxmox_mcp.plan import Plan, Risk
+from proxmox_mcp.plan import Answer, ApiCall, HostCommand, HostTarget, Plan, Risk
 from proxmox_mcp.registry import Tool
+from proxmox_mcp.render import View
 from tests.piped import POWER, UPID, FakePerson, piped, records, serve_guest
 from tests.served_api import Reply
 
 pytestmark = pytest.mark.anyio
 STOP = {"vmid": 101, "action": "shutdown", "confirm": True}
+BOTH_FLAGS = {"confirm": True, "i_understand_data_loss": True}
 DESTROY = {"vmid": 101, "action": "destroy", "confirm": True, "i_understand_data_loss": True}
 
 
@@ -480,3 +482,77 @@ async def test_a_refused_look_at_a_guest_has_no_flags(tmp_path: Path) -> None:
             await pipeline.run(tool, {"node": "pve1"}, app, FakePerson())
         (entry,) = records(tmp_path, "vm")
         assert (entry["flags"], entry["arguments"]) == ([], {"node": "pve1"})
+
+
+async def test_what_is_noted_of_a_plan_that_was_refused(tmp_path: Path) -> None:
+    def planned(*, obstacles: tuple[str, ...]) -> Any:
+        async def plans(args: Destroying, call: Call) -> Plan:
+            step = ApiCall("PUT", ("nodes", "pve1", "lxc", 205, "config"), {"password": "geheim22"})
+            return Plan("change it", (step,), Risk.DATA_LOSS, ("guest 205", "node pve1"), obstacles=obstacles)
+
+        return Tool("plans", "Plans", "Plans.", "guests", Risk.DATA_LOSS, Destroying, plans, True)
+
+    async with piped(tmp_path, approval="off") as (_, app):
+        for arguments, obstacles in (({"confirm": True, "reason": "because"}, ()), ({**BOTH_FLAGS}, ("password=geheim22 is known",))):
+            with pytest.raises(Refused):
+                await pipeline.run(planned(obstacles=obstacles), arguments, app, FakePerson())
+        first, second = records(tmp_path)
+        assert first == {
+            "event": "refused: Nothing was changed: i_understand_data_loss=true missing. It would do:",
+            "tool": "plans",
+            "risk": "data_loss",
+            "reason": "because",
+            "flags": ["confirm"],
+            "summary": "change it",
+            "targets": ["guest 205", "node pve1"],
+            "steps": [{"method": "PUT", "path": "/nodes/pve1/lxc/205/config", "params": {"password": "***"}}],
+        }
+        assert (second["obstacles"], second["reason"]) == (["password=*** is known"], "")
+
+
+def test_a_plan_belongs_to_the_log_of_its_first_step() -> None:
+    call, node, guest = (
+        ApiCall("POST", ("x",)),
+        HostCommand(HostTarget(node="pve1"), ("true",)),
+        HostCommand(HostTarget(alias="web"), ("true",)),
+    )
+    for steps, which in (((), "api"), ((call, node), "api"), ((node, call), "host"), ((guest, node), "vm")):
+        assert pipeline.log_of(Plan("do it", steps, Risk.CHANGE, ())) == which
+
+
+class Listing(Reading):
+    fields: list[str] | None = None
+    limit: int | None = None
+    cursor: str | None = None
+    vmid: int | None = None
+    upid: str | None = None
+
+
+def test_how_a_caller_wants_to_see_the_answer() -> None:
+    tool = Tool("proxmox_list_vms", "List", "Lists.", "guests", Risk.READ, Listing, power, False)
+    wanted = Listing(response_format="json", fields=["vmid"], limit=5, cursor="abc")
+    assert pipeline.view_of(tool, wanted) == View("proxmox_list_vms", json=True, fields=["vmid"], limit=5, cursor="abc")
+    assert pipeline.view_of(tool, Listing(fields=[])) == View("proxmox_list_vms")
+    assert pipeline.view_of(tool, Destroying()) == View("proxmox_list_vms")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "changes", "said"),
+    [
+        ("proxmox_list_vms", {}, {"limit_reads": True}, True),
+        ("proxmox_list_vms", {"vmid": 101}, {"limit_reads": True}, False),
+        ("proxmox_list_tasks", {"upid": UPID}, {"limit_reads": True}, False),
+        ("proxmox_list_vms", {}, {}, False),
+        ("proxmox_vm_list_hosts", {}, {"limit_reads": True}, False),  # asks nothing of the cluster
+    ],
+)
+async def test_an_answer_at_large_says_that_a_limit_leaves_something_out(
+    tmp_path: Path, name: str, arguments: dict[str, Any], changes: dict[str, Any], said: bool
+) -> None:
+    async def looks(args: Listing, call: Call) -> Answer:
+        return Answer("looked")
+
+    async with piped(tmp_path, allow_vmids=((100, 199),), **changes) as (_, app):
+        found = await pipeline.run(Tool(name, "L", "Lists.", "guests", Risk.READ, Listing, looks, False), arguments, app, FakePerson())
+        assert isinstance(found, pipeline.Result)
+        assert ("only guests 100-199 are shown (PROXMOX_LIMIT_READS)" in found.text) is said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 
 import pytest
@@ -10,6 +11,7 @@ from proxmox_mcp import preview, secrets
 from proxmox_mcp.inventory import called
 from proxmox_mcp.plan import Answer, ApiCall, HostCommand, HostTarget, Plan, Risk
 from proxmox_mcp.render import View, render
+from proxmox_mcp.ssh import OwnScript
 from proxmox_mcp.terminal import shell_plan
 
 NODE = HostTarget(node="pve1")
@@ -181,3 +183,33 @@ def test_the_record_of_a_step_is_whole_and_masked() -> None:
     assert preview.record(step) == {"method": "POST", "path": "/nodes/pve1/lxc", "params": {"vmid": 300, "password": "***"}}
     command = HostCommand(HostTarget(node="pve1"), ("mysql", "--password=geheim", "-e", "x"))
     assert preview.record(command) == {"target": "node pve1", "argv": ["mysql", "--password=***", "-e", "x"]}
+
+
+def test_our_own_script_is_named_by_its_digest_for_everyone() -> None:
+    script = OwnScript("echo one\necho two")
+    step = HostCommand(NODE, ("sh", "-c", script, "name", "--password=geheim22"))
+    digest = hashlib.sha256(b"echo one\necho two").hexdigest()
+    mark = f"[own script, sha256 {digest}]"
+    assert preview.step_line(step) == f"on node pve1: sh -c '{mark}' name '--password=***'"
+    assert preview.step_line(step, whole=True) == f"on node pve1: sh -c '{mark}' name --password=geheim22"
+    assert preview.record(step)["argv"] == ["sh", "-c", mark, "name", "--password=***"]
+
+
+@pytest.mark.parametrize("count", [39, 40, 41])
+def test_steps_beyond_the_fortieth_are_counted(count: int) -> None:
+    shown = preview.steps(Plan("do it", (HostCommand(NODE, ("true",)),) * count, Risk.CHANGE, ()))
+    assert len(shown) == min(count, 40) + (count > 40)
+    assert (shown[-1] == "... and 1 more steps") is (count > 40)
+
+
+def test_a_question_is_no_longer_than_a_reader_bears() -> None:
+    asked = preview.question(Plan("s" * 3_000, (), Risk.CHANGE, (), doubts=("d" * 3_000,)))
+    summary, _, doubt, _ = asked.split("\n")
+    assert summary == f"{'s' * 2_000}…(+1000)"
+    assert doubt == f"Not checked: {'d' * 1_000}…(+2000)"
+
+
+def test_a_preview_masks_what_a_person_sees_whole() -> None:
+    plan = Plan("do it", (HostCommand(NODE, ("curl", "--password=geheim22")),), Risk.CHANGE, ())
+    assert preview.steps(plan) == ["1. on node pve1: curl '--password=***'"]
+    assert preview.steps(plan, whole=True) == ["1. on node pve1: curl --password=geheim22"]
