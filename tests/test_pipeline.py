@@ -500,7 +500,8 @@ async def test_what_is_noted_of_a_plan_that_was_refused(tmp_path: Path) -> None:
         assert first == {
             "event": "refused: Nothing was changed: i_understand_data_loss=true missing. It would do:",
             "tool": "plans",
-            "risk": "data_loss",
+            "risk": "data loss",
+            "approved": "",
             "reason": "because",
             "flags": ["confirm"],
             "summary": "change it",
@@ -529,7 +530,7 @@ class Listing(Reading):
 
 
 def test_how_a_caller_wants_to_see_the_answer() -> None:
-    tool = Tool("proxmox_list_vms", "List", "Lists.", "guests", Risk.READ, Listing, power, False)
+    tool = Tool("proxmox_list_vms", "List", "Lists.", "guests", Risk.READ, Listing, POWER.function, False)
     wanted = Listing(response_format="json", fields=["vmid"], limit=5, cursor="abc")
     assert pipeline.view_of(tool, wanted) == View("proxmox_list_vms", json=True, fields=["vmid"], limit=5, cursor="abc")
     assert pipeline.view_of(tool, Listing(fields=[])) == View("proxmox_list_vms")
