@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from proxmox_mcp import limits
-from proxmox_mcp.arguments import Arguments, Changing
+from proxmox_mcp.arguments import Changing
 from proxmox_mcp.config import Settings
 from proxmox_mcp.errors import Refused
 from proxmox_mcp.plan import Plan, Risk
@@ -42,9 +45,9 @@ def wants_person(plan: Plan, settings: Settings) -> bool:
     return settings.approval == "all" or plan.risk is Risk.DATA_LOSS or plan.asks
 
 
-def given_flags(args: Arguments) -> tuple[str, ...]:
+def given_flags(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """The gates that the caller opened, for the record."""
-    return tuple(flag for flag in ("confirm", "i_understand_data_loss", "force") if getattr(args, flag, False) is True)
+    return tuple(flag for flag in ("confirm", "i_understand_data_loss", "force") if arguments.get(flag) is True)
 
 
 def _wanted(plan: Plan) -> tuple[str, ...]:

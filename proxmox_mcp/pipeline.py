@@ -5,11 +5,12 @@ Nothing here knows MCP: a `Peer` stands for the client at the other end.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from proxmox_mcp import gates, limits, preview, privileges, secrets
+from proxmox_mcp import gates, limits, preview, privileges, secrets, text
 from proxmox_mcp.app import App, Call, Stamp
 from proxmox_mcp.arguments import Arguments, Changing, parse
 from proxmox_mcp.carry_out import carry_out
@@ -22,6 +23,7 @@ from proxmox_mcp.render import View, render
 if TYPE_CHECKING:
     from proxmox_mcp.audit import Which
 
+_LONGEST, _NAMED = 200_000, 20  # characters of arguments that are recorded whole; names of those that are not
 CHANGED = "the situation changed after it was shown; look again"
 
 
@@ -56,7 +58,11 @@ class Result:
 
 async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Result | Question:
     """One call from raw arguments to text. Raises ProxmoxMcpError for every anticipated failure."""
-    args = parse(tool.model, raw)
+    try:
+        args = parse(tool.model, raw)
+    except InvalidArgument as refusal:
+        await _note_early(tool, raw, app, refusal)
+        raise
     call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
     if isinstance(args, Changing):
         for remark in args.unused():
@@ -76,7 +82,7 @@ async def _answered(tool: Tool, args: Arguments, call: Call, peer: Peer) -> Resu
         limits.check_read(call.settings, getattr(args, "vmid", None), getattr(args, "node", None))
         found = await tool.function(args, call)
     except (Refused, InvalidArgument) as refusal:
-        await _note_early(tool, args, call, refusal)
+        await _note_early(tool, args.model_dump(exclude_unset=True), call.app, refusal)
         raise
     if isinstance(found, Plan):
         if not isinstance(args, Changing):
@@ -136,7 +142,7 @@ async def change(tool: Tool, args: Changing, plan: Plan, app: App, peer: Peer) -
         raise
     if isinstance(approved, Question):
         return approved
-    stamp = Stamp(tool.name, str(plan.risk), secrets.mask_text(args.reason or ""), gates.given_flags(args), approved)
+    stamp = Stamp(tool.name, str(plan.risk), secrets.mask_text(args.reason or ""), gates.given_flags(dict(args)), approved)
     return await carry_out(Call(app, stamp), plan, getattr(args, "wait_seconds", 0), peer.progress)
 
 
@@ -177,7 +183,7 @@ async def _note(app: App, tool: Tool, args: Changing, plan: Plan, event: str, re
     with secrets.none_passed():
         entry = {
             "event": event,
-            **Stamp(tool.name, str(plan.risk), reason, gates.given_flags(args)).entry(),
+            **Stamp(tool.name, str(plan.risk), reason, gates.given_flags(dict(args))).entry(),
             "summary": plan.summary,
             "targets": list(plan.targets),
             "steps": [preview.record(step) for step in plan.steps],
@@ -186,18 +192,27 @@ async def _note(app: App, tool: Tool, args: Changing, plan: Plan, event: str, re
         await _write(app, log_of(plan), entry, refusal)
 
 
-async def _note_early(tool: Tool, args: Arguments, call: Call, refusal: Refused | InvalidArgument) -> None:
-    """Records that a change or a command was refused before there was a plan: wrong object, wrong machine, no line of the grammar."""
+async def _note_early(tool: Tool, given: Mapping[str, Any], app: App, refusal: Refused | InvalidArgument) -> None:
+    """Records that a change or a command was refused before there was a plan: for its arguments, object, machine or line."""
     which: Which = "vm" if tool.name in privileges.SSH_GUEST else "host" if tool.name in privileges.SSH_NODE else "api"
-    if getattr(args, "dry_run", False) or (tool.read_only and which == "api"):
+    if given.get("dry_run") is True or (tool.read_only and which == "api"):
         return
-    given = args.model_dump(exclude_unset=True)
+    reason = given.get("reason")
+    said = secrets.mask_text(reason) if isinstance(reason, str) else ""
     entry = {
         "event": f"refused: {secrets.mask_text(refusal.what.partition(chr(10))[0])}",
-        **replace(call.stamp, risk=str(tool.risk), flags=gates.given_flags(args)).entry(),
-        "arguments": secrets.mask_params(given) | ({"command": mask_line(given["command"])} if "command" in given else {}),
+        **Stamp(tool.name, str(tool.risk), said, gates.given_flags(given)).entry(),
+        "arguments": _as_given(given),
     }
-    await _write(call.app, which, entry, refusal)
+    await _write(app, which, entry, refusal)
+
+
+def _as_given(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arguments as the record keeps them: secrets masked; they may be of any shape, and longer than anything that is carried out."""
+    if (size := len(json.dumps(arguments))) > _LONGEST:
+        return {"left out": f"{size} characters; {', '.join(text.clean(name, 64) for name in list(arguments)[:_NAMED])}"}
+    shown = secrets.mask_params(arguments)
+    return shown | {"command": mask_line(line)} if isinstance(line := arguments.get("command"), str) else shown
 
 
 async def _write(app: App, which: Which, entry: Mapping[str, Any], refusal: ProxmoxMcpError | None) -> None:

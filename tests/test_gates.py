@@ -114,8 +114,8 @@ def test_the_policy_decides_who_is_asked(risk: Risk, asks: bool) -> None:
 
 
 def test_the_record_names_the_flags_that_were_given() -> None:
-    assert gates.given_flags(Changing()) == ()
-    assert gates.given_flags(Changing(confirm=True, dry_run=True)) == ("confirm",)
+    assert gates.given_flags({}) == ()
+    assert gates.given_flags(dict(Changing(confirm=True, dry_run=True))) == ("confirm",)
     everything = Forcing(confirm=True, i_understand_data_loss=True, force=True)
-    assert gates.given_flags(everything) == ("confirm", "i_understand_data_loss", "force")
-    assert gates.given_flags(Forcing(force=True)) == ("force",)
+    assert gates.given_flags(dict(everything)) == ("confirm", "i_understand_data_loss", "force")
+    assert gates.given_flags({"force": True, "confirm": "true", "i_understand_data_loss": 1}) == ("force",)

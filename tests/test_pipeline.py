@@ -557,3 +557,64 @@ async def test_an_answer_at_large_says_that_a_limit_leaves_something_out(
         found = await pipeline.run(Tool(name, "L", "Lists.", "guests", Risk.READ, Listing, looks, False), arguments, app, FakePerson())
         assert isinstance(found, pipeline.Result)
         assert ("only guests 100-199 are shown (PROXMOX_LIMIT_READS)" in found.text) is said
+
+
+@pytest.mark.parametrize(
+    ("name", "risk", "given", "which", "event"),
+    [
+        (
+            "proxmox_vm_power",
+            Risk.CHANGE,
+            {"confirm": "yes", "node": "pve1"},
+            "api",
+            " confirm: must be true or false",
+        ),
+        (
+            "proxmox_vm_power",
+            Risk.CHANGE,
+            {"node": ["a", {"password": "geheim22"}], "confirm": True},
+            "api",
+            " node: should be",
+        ),
+        ("proxmox_vm_exec", Risk.DATA_LOSS, {"command": "echo root:geheim22 | chpasswd", "vmid": 1}, "vm", " vmid: unknown argument"),
+        (
+            "proxmox_host_read_exec",
+            Risk.READ,
+            {"comand": "mysql --password=geheim22"},
+            "host",
+            " comand: unknown argument",
+        ),
+        ("proxmox_host_exec", Risk.DATA_LOSS, {"params": "[]"}, "host", "s: pass the arguments flat"),
+        ("proxmox_vm_power", Risk.CHANGE, {"dry_run": True, "confirm": 1}, "", ""),
+        ("proxmox_list_vms", Risk.READ, {"nodde": "pve1"}, "", ""),
+    ],
+)
+async def test_arguments_that_cannot_be_read_are_a_recorded_refusal(
+    tmp_path: Path, name: str, risk: Risk, given: dict[str, Any], which: str, event: str
+) -> None:
+    async with piped(tmp_path) as (_, app):
+        with pytest.raises(InvalidArgument):
+            await pipeline.run(shell(name, risk=risk), given, app, FakePerson())
+        found = {log: records(tmp_path, log) for log in ("api", "host", "vm")}
+        assert {log for log, entries in found.items() if entries} == ({which} if which else set())
+        assert "geheim22" not in str(found)
+        if which:
+            (entry,) = found[which]
+            assert entry["event"].startswith(f"refused: Invalid argument{event}")
+            assert (entry["tool"], entry["risk"]) == (name, str(risk))
+            assert entry["flags"] == (["confirm"] if given.get("confirm") is True else [])
+            assert set(entry["arguments"]) == set(given)
+            assert entry["reason"] == ("password=***" if "reason" in given else "")
+
+
+async def test_arguments_beyond_all_measure_are_recorded_by_name(tmp_path: Path) -> None:
+    deep: Any = []
+    for _ in range(150):
+        deep = [deep]
+    async with piped(tmp_path) as (_, app):
+        for given in ({"confirm": deep}, {"confirm": "x" * 300_000, "node\x1b[31m": 1}):
+            with pytest.raises(InvalidArgument):
+                await pipeline.run(shell("proxmox_vm_power", risk=Risk.CHANGE), given, app, FakePerson())
+        first, second = records(tmp_path)
+        assert str(first["arguments"]["confirm"]).count("[") == 151
+        assert second["arguments"] == {"left out": "300036 characters; confirm, node"}
