@@ -541,6 +541,7 @@ def test_how_a_caller_wants_to_see_the_answer() -> None:
     ("name", "arguments", "changes", "said"),
     [
         ("proxmox_list_vms", {}, {"limit_reads": True}, True),
+        ("proxmox_health_overview", {}, {"limit_reads": True}, True),
         ("proxmox_list_vms", {"vmid": 101}, {"limit_reads": True}, False),
         ("proxmox_list_tasks", {"upid": UPID}, {"limit_reads": True}, False),
         ("proxmox_list_vms", {}, {}, False),
@@ -550,11 +551,13 @@ def test_how_a_caller_wants_to_see_the_answer() -> None:
 async def test_an_answer_at_large_says_that_a_limit_leaves_something_out(
     tmp_path: Path, name: str, arguments: dict[str, Any], changes: dict[str, Any], said: bool
 ) -> None:
-    async def looks(args: Listing, call: Call) -> Answer:
+    async def looks(args: Listing | Looking, call: Call) -> Answer:
         return Answer("looked")
 
+    model = Listing if "list" in name else Looking
+
     async with piped(tmp_path, allow_vmids=((100, 199),), **changes) as (_, app):
-        found = await pipeline.run(Tool(name, "L", "Lists.", "guests", Risk.READ, Listing, looks, False), arguments, app, FakePerson())
+        found = await pipeline.run(Tool(name, "L", "Lists.", "guests", Risk.READ, model, looks, False), arguments, app, FakePerson())
         assert isinstance(found, pipeline.Result)
         assert ("only guests 100-199 are shown (PROXMOX_LIMIT_READS)" in found.text) is said
 
