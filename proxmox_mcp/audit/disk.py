@@ -29,15 +29,15 @@ def irregular(path: str) -> OSError:
 
 def unwritable(directory: Path) -> str:
     """Why no file can be made in a directory, which may yet have to be made itself; "" when nothing speaks against it."""
-    place = directory
     try:
-        while not place.exists() and place != place.parent:
-            place = place.parent
-        if not place.is_dir():
-            return f"{place} is no directory"
+        mode = os.stat(directory).st_mode
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        return unwritable(directory.parent) if directory != directory.parent else str(exc.strerror)
     except OSError as exc:
         return exc.strerror or str(exc)
-    return "" if os.access(place, os.W_OK | os.X_OK) else f"this user may not write into {place}"
+    if not stat.S_ISDIR(mode):
+        return f"{directory} is no directory"
+    return "" if os.access(directory, os.W_OK | os.X_OK) else f"this user may not write into {directory}"
 
 
 def is_named(fd: int, path: str) -> bool:

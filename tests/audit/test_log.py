@@ -17,7 +17,7 @@ import pytest
 
 from proxmox_mcp.audit import AuditLog, Keys, lock, tail, verify
 from proxmox_mcp.audit import log as log_module
-from proxmox_mcp.audit.disk import complete
+from proxmox_mcp.audit.disk import complete, unwritable
 from proxmox_mcp.audit.files import head_path, segments
 from proxmox_mcp.audit.head import pack
 from proxmox_mcp.audit.record import ZEROS
@@ -382,3 +382,19 @@ def test_a_head_that_does_not_fit_refuses_the_intent(tmp_path: Path, size: int) 
     assert verify(tmp_path, "api", Keys.none()).records == 0
     assert log.intent({"tool": "x"}).endswith("-2")
     assert verify(tmp_path, "api", Keys.none()).verdict.startswith("INTACT")
+
+
+@posix
+def test_a_directory_is_asked_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert unwritable(tmp_path) == unwritable(tmp_path / "a" / "b") == ""
+    assert unwritable(tmp_path / "file") == unwritable(tmp_path / "file" / "b") == f"{tmp_path / 'file'} is no directory"
+    assert unwritable(tmp_path / ("x" * 300)) == "File name too long"
+    assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a place where nobody may make a file")
+def test_a_directory_that_nobody_may_write_into() -> None:
+    why = unwritable(Path("/sys/kernel/audit"))
+    assert why in ("", "this user may not write into /sys/kernel")  # root is stopped by the file system alone
+    assert why or os.geteuid() == 0
