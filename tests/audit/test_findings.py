@@ -163,6 +163,9 @@ def test_the_newest_record_is_named_with_its_time_whatever_the_verdict(tmp_path:
         assert (report.first_problem is None) == (verdict == "INTACT")
         edit(tmp_path, lambda found: found.append(b'{"a":1}\n'))
     assert verify(tmp_path / "none", "api", NONE).newest is None
+    (tmp_path / LOG).unlink()
+    report = verify(tmp_path, "api", NONE)
+    assert (report.verdict, report.records, report.newest) == ("BROKEN", 0, None)
 
 
 def test_a_first_record_that_was_torn_is_told_where_nothing_is_recorded(tmp_path: Path) -> None:
