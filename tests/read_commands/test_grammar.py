@@ -242,6 +242,7 @@ def test_a_wildcard_in_an_option_is_refused_and_in_a_pattern_taken() -> None:
         ("free -s 2", "free: an interval without a count never ends.", "free"),
         ("systemctl show pveproxy", "systemctl: -P or -p is expected.", "systemctl show UNITS*, options: !-p,--property=PROPERTIES !-P..."),
         ("hostnamectl set-hostname", "hostnamectl: 'set-hostname': status is expected.", "hostnamectl status?"),
+        ("lsof -i ''", "lsof: '': an absolute path is expected.", "lsof META*"),
         ("journalctl -b ''", "journalctl: '': FIELD=value is expected.", ""),
         ("tail -n 201K /etc/hosts", "tail: option -n: more than the 200000 bytes that one answer holds.", ""),
         (
@@ -278,6 +279,7 @@ def test_a_long_list_of_options_is_cut_between_two() -> None:
 
 def test_an_optional_value_is_not_a_sign_that_joins_matches() -> None:
     assert match("journalctl -b + _PID=1").argv[1:] == ("-b", "+", "_PID=1")
+    assert match("lsof -i +D /var/log/apt").argv[1:] == ("-i", "+D", "/var/log/apt")
     assert match("journalctl -b 0").argv[1:] == ("-b", "0")
 
 
