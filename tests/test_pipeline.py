@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import anyio
 import pytest
 
 from proxmox_mcp import carry_out, pipeline
-from proxmox_mcp.app import Call
+from proxmox_mcp.app import Call, Stamp
 from proxmox_mcp.arguments import Destroying, Reading
 from proxmox_mcp.audit import AuditLog
 from proxmox_mcp.errors import AuditError, InvalidArgument, Refused
@@ -364,10 +366,14 @@ async def test_a_client_that_cannot_be_told_how_far_it_is_ends_nothing(tmp_path:
 
 
 async def test_a_cancelled_wait_leaves_the_task_alone_and_says_so_in_the_record(tmp_path: Path) -> None:
+    class Leaving(FakePerson):
+        async def progress(self, elapsed: float, message: str) -> None:
+            scope.cancel()
+
     async with piped(tmp_path) as (api, app):
         serve_guest(api, exitstatus=None)
-        with anyio.move_on_after(0.5) as scope:
-            await call(app, {**STOP, "wait_seconds": 40})
+        with anyio.CancelScope() as scope:
+            await call(app, {**STOP, "wait_seconds": 40}, Leaving())
         assert scope.cancelled_caught
         _, outcome = records(tmp_path)
         assert outcome["state"] == "unknown"
@@ -527,6 +533,7 @@ class Listing(Reading):
     cursor: str | None = None
     vmid: int | None = None
     upid: str | None = None
+    reason: str | None = None
 
 
 def test_how_a_caller_wants_to_see_the_answer() -> None:
@@ -621,3 +628,90 @@ async def test_arguments_beyond_all_measure_are_recorded_by_name(tmp_path: Path)
         first, second = records(tmp_path)
         assert str(first["arguments"]["confirm"]).count("[") == 151
         assert second["arguments"] == {"left out": "300036 characters; confirm, node"}
+
+
+async def test_a_tool_is_told_who_calls_it_and_how_the_answer_is_wanted(tmp_path: Path) -> None:
+    seen: list[Call] = []
+
+    async def looks(args: Listing, call: Call) -> Answer:
+        seen.append(call)
+        return Answer("looked", record={"a": 1})
+
+    async with piped(tmp_path) as (_, app):
+        tool = Tool("proxmox_list_vms", "L", "Lists.", "guests", Risk.READ, Listing, looks, False)
+        found = await pipeline.run(tool, {"reason": "look", "cursor": "abc", "response_format": "json"}, app, FakePerson())
+        assert isinstance(found, pipeline.Result)
+        assert json.loads(found.text)["a"] == 1
+        assert (seen[0].stamp, seen[0].cursor) == (Stamp("proxmox_list_vms", reason="look"), "abc")
+
+
+async def test_a_node_outside_the_limit_is_not_read(tmp_path: Path) -> None:
+    async def looks(args: Looking, call: Call) -> Answer:
+        return Answer("looked")
+
+    tool = Tool("proxmox_get_node_status", "L", "Looks.", "nodes", Risk.READ, Looking, looks, False)
+    async with piped(tmp_path, allow_nodes=("pve1",), limit_reads=True) as (_, app):
+        with pytest.raises(InvalidArgument, match="node pve2 is outside PROXMOX_ALLOW_NODES"):
+            await pipeline.run(tool, {"node": "pve2"}, app, FakePerson())
+        assert isinstance(await pipeline.run(tool, {"node": "pve1"}, app, FakePerson()), pipeline.Result)
+
+
+async def test_a_reading_tool_cannot_make_a_plan(tmp_path: Path) -> None:
+    async def plans(args: Looking, call: Call) -> Plan:
+        return Plan("do it", (ApiCall("POST", ("x",)),), Risk.CHANGE, ())
+
+    async with piped(tmp_path) as (api, app):
+        tool = Tool("proxmox_list_vms", "L", "Looks.", "guests", Risk.READ, Looking, plans, False)
+        with pytest.raises(TypeError, match="proxmox_list_vms made a plan without the gates' arguments"):
+            await pipeline.run(tool, {}, app, FakePerson())
+        assert not api.writes
+
+
+def planning(plan: Plan) -> Tool:
+    async def plans(args: Destroying, call: Call) -> Plan:
+        return plan
+
+    return Tool("plans", "Plans", "Plans.", "guests", Risk.DATA_LOSS, Destroying, plans, True)
+
+
+async def test_nothing_to_do_keeps_its_notes_and_doubts_and_an_obstacle_is_told(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (_, app):
+        idle = Plan("start guest 101", (), Risk.CHANGE, (), notes=("it runs",), doubts=("its agent",))
+        found = await pipeline.run(planning(idle), {"confirm": True}, app, FakePerson())
+        assert isinstance(found, pipeline.Result)
+        assert found.text == "Nothing to do: start guest 101\nnote: it runs\nnote: not checked: its agent"
+        assert records(tmp_path) == []
+        with pytest.raises(Refused, match="it would fail"):
+            await pipeline.run(planning(replace(idle, obstacles=("it is locked",))), {"confirm": True}, app, FakePerson())
+
+
+async def test_a_missing_flag_stays_the_reason_where_the_refusal_cannot_be_recorded(tmp_path: Path) -> None:
+    (tmp_path / "audit").write_text("a file where the directory should be")
+    async with piped(tmp_path) as (_, app):
+        with pytest.raises(Refused, match=r"confirm=true missing(.|\n)*could not be recorded"):
+            await call(app, {"vmid": 101, "action": "shutdown"})
+
+
+async def test_a_change_that_is_not_awaited_is_recorded_whole_and_told_as_started(tmp_path: Path) -> None:
+    step = ApiCall("POST", ("nodes", "pve1", "qemu", 101, "status", "shutdown"))
+    async with piped(tmp_path, approval="off") as (api, app):
+        serve_guest(api, exitstatus=None)
+        found = await pipeline.run(planning(Plan("stop it", (step,), Risk.DATA_LOSS, ("guest 101",))), BOTH_FLAGS, app, FakePerson())
+        assert isinstance(found, pipeline.Result)
+        assert found.text.startswith("Started, still running: stop it")
+        assert "not at its end" not in found.text  # nobody wanted to wait
+        intent, _ = records(tmp_path)
+        assert {name: intent[name] for name in ("tool", "risk", "reason", "approved")} == {
+            "tool": "plans",
+            "risk": "data loss",
+            "reason": "",
+            "approved": "flags",
+        }
+
+
+async def test_long_names_of_arguments_that_are_left_out_are_cut(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (_, app):
+        with pytest.raises(InvalidArgument):
+            await pipeline.run(shell("proxmox_vm_power", risk=Risk.CHANGE), {"n" * 70: "x" * 300_000}, app, FakePerson())
+        (entry,) = records(tmp_path)
+        assert entry["arguments"]["left out"].endswith(f"; {'n' * 64}…(+6)")
