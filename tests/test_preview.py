@@ -213,3 +213,8 @@ def test_a_preview_masks_what_a_person_sees_whole() -> None:
     plan = Plan("do it", (HostCommand(NODE, ("curl", "--password=geheim22")),), Risk.CHANGE, ())
     assert preview.steps(plan) == ["1. on node pve1: curl '--password=***'"]
     assert preview.steps(plan, whole=True) == ["1. on node pve1: curl --password=geheim22"]
+
+
+def test_a_path_reads_as_people_write_it() -> None:
+    step = ApiCall("POST", ("access", "users", "root@pam!mcp:x", "a b"))
+    assert preview.step_line(step) == "POST /access/users/root@pam!mcp:x/a%20b"
