@@ -257,3 +257,19 @@ async def test_each_command_has_its_own_record_and_the_plan_none(tmp_path: Path)
     intent, outcome = records(tmp_path, "host")
     assert intent["argv"] == ["zfs", "destroy", "tank/x"]
     assert re.fullmatch(r"[0-9.]+", str(outcome["seconds"]))
+
+
+async def test_a_command_whose_record_cannot_be_written_is_not_tried(tmp_path: Path) -> None:
+    (tmp_path / "audit").write_text("a file where the directory should be")
+    node = Node(WENT_WELL)
+    answer, _ = await carried(tmp_path, plan(command()), node)
+    assert answer.title == "Nothing was changed: do it"
+    assert (answer.record or {})["result"].startswith("Nothing was sent: the audit record could not be written to ")
+    assert node.ran == []
+
+
+async def test_what_nobody_foresaw_in_a_command_may_have_been_carried_out(tmp_path: Path) -> None:
+    answer, _ = await carried(tmp_path, plan(command()), Node(RuntimeError("nobody foresaw this")))
+    assert answer.title == "Outcome unknown: do it"
+    words = "it may have been carried out: an error inside the server, whose log (stderr) has the details"
+    assert (answer.record or {})["result"] == words

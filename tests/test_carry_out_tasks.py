@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from proxmox_mcp import audit
 from proxmox_mcp.app import Call, Stamp
-from proxmox_mcp.carry_out import carry_out, told
+from proxmox_mcp.carry_out import _overall, carry_out, told
 from proxmox_mcp.plan import Answer, ApiCall, GuestState, Plan, Risk, StepResult, Wait
-from tests.piped import UPID, FakePerson, piped, serve_guest
-from tests.served_api import ServedApi
+from tests.piped import UPID, FakePerson, piped, records, serve_guest
+from tests.served_api import Reply, ServedApi
 
 pytestmark = pytest.mark.anyio
 STOP = ApiCall("POST", ("nodes", "pve1", "qemu", 101, "status", "stop"))
@@ -149,3 +152,73 @@ def test_what_was_tried_is_told_where_it_went_wrong(state: Any, title: str, fail
 async def test_an_unknown_outcome_says_to_look_first(tmp_path: Path) -> None:
     answer, _, _ = await carried(tmp_path, plan(STOP, undo="start it", otherwise=("look there",)), 5)
     assert answer.notes == ("look there", LOOK_FIRST)
+
+
+BUG = "an error inside the server, whose log (stderr) has the details"
+
+
+async def test_a_cut_connection_is_unknown_in_its_own_words(tmp_path: Path) -> None:
+    _, seen, _ = await carried(tmp_path, plan(STOP), Reply(drop=True))
+    (result,) = seen
+    assert (result.step, result.state, result.data) == (STOP, "unknown", None)
+    assert "the change was sent, and it is not known whether it was made" in result.text
+
+
+async def test_what_nobody_foresaw_behind_a_request_keeps_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*args: Any, **more: Any) -> Any:
+        raise RuntimeError("nobody foresaw this")
+
+    monkeypatch.setattr("proxmox_mcp.tasks.wait", broken)
+    _, seen, _ = await carried(tmp_path, plan(STOP))
+    assert seen == [StepResult(STOP, "unknown", f"it was sent, and its end could not be followed: {BUG}", data=UPID)]
+
+
+async def test_warnings_do_not_end_a_plan(tmp_path: Path) -> None:
+    _, seen, api = await carried(tmp_path, plan(STOP, STOP), ends="WARNINGS: 1")
+    assert [result.state for result in seen] == ["warnings", "warnings"]
+    assert len(api.writes) == 2
+
+
+async def test_a_request_that_was_cancelled_under_way_is_unknown_in_the_record(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        serve_guest(api)
+        loop = asyncio.get_running_loop()
+        with anyio.CancelScope() as scope:
+
+            def arrived(request: Any) -> Reply:
+                loop.call_soon_threadsafe(scope.cancel)  # the API runs in a thread of its own
+                return Reply(hang=True)
+
+            api.on("POST", "/nodes/{node}/qemu/{vmid}/status/{action}", arrived)
+            await carry_out(Call(app, Stamp("tool", "change")), plan(STOP), 0, FakePerson().progress)
+        intent, outcome = records(tmp_path)
+        assert (intent["summary"], intent["targets"]) == ("do it", ["guest 101"])
+        assert outcome["steps"] == [{"state": "unknown", "upid": "", "text": "cancelled while it was under way"}]
+        assert 0 <= outcome["seconds"] < 30
+        assert set(outcome) == {"state", "steps", "seconds", "abandoned"}
+        assert audit.verify(tmp_path / "audit", "api", audit.Keys.none()).verdict == "INTACT"
+
+
+async def test_the_record_cuts_long_words_and_the_answer_keeps_all_notes(tmp_path: Path) -> None:
+    async with piped(tmp_path) as (api, app):
+        api.on("POST", "/nodes/{node}/qemu/{vmid}/status/{action}", Reply(500, "x" * 900))
+        call = Call(app, Stamp("tool", "change"))
+        call.remark("a remark of the call")
+        answer = await carry_out(call, plan(STOP, notes=("a note",)), 0, FakePerson().progress)
+        assert answer.notes == ("a note", "a remark of the call")
+        (step,) = records(tmp_path)[1]["steps"]
+        assert step["text"].partition("…(+")[0] == (answer.record or {})["result"].replace("\n", " ")[:500]
+
+
+@pytest.mark.parametrize(
+    ("states", "overall"),
+    [
+        ((), "ok"),
+        (("ok",), "ok"),
+        (("ok", "not tried"), "ok"),
+        (("not tried", "not tried"), "not tried"),
+        (("ok", "failed", "not tried"), "failed"),
+    ],
+)
+def test_the_worst_part_is_the_whole(states: tuple[Any, ...], overall: str) -> None:
+    assert _overall([StepResult(STOP, state) for state in states]) == overall

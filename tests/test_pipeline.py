@@ -137,8 +137,9 @@ async def test_the_policy_says_when_a_person_is_asked(tmp_path: Path, policy: st
 
 async def test_a_no_changes_nothing_and_is_recorded(tmp_path: Path) -> None:
     async with piped(tmp_path) as (api, app):
-        with pytest.raises(Refused, match="did not approve"):
+        with pytest.raises(Refused, match="did not approve") as refused:
             await call(app, DESTROY, FakePerson(says=False))
+        assert refused.value.hint == "do not try again unless the person asks for it"
         assert not api.writes
         assert [r["event"] for r in records(tmp_path)] == [
             "a person is asked",
@@ -153,8 +154,11 @@ async def test_a_client_that_cannot_ask_goes_by_the_flags_unless_the_fallback_de
         assert intent["approved"] == "flags (the client cannot ask a person)"
         assert len(api.writes) == 1
     async with piped(tmp_path, approval_fallback="deny") as (api, app):
-        with pytest.raises(Refused, match="PROXMOX_APPROVAL_FALLBACK"):
+        with pytest.raises(Refused) as refused:
             await call(app, DESTROY, FakePerson(says=None))
+        why = "a person must approve this and this client cannot ask (PROXMOX_APPROVAL_FALLBACK=deny)"
+        assert refused.value.what == f"Nothing was changed: {why}"
+        assert refused.value.hint == "use a client with MCP elicitation, or change the policy"
         assert not api.writes
 
 

@@ -259,3 +259,21 @@ def test_an_item_of_a_list_that_would_become_two_is_named(item: str) -> None:
         encode({"tags": ["fine", item]})
     assert caught.value.argument == "tags"
     assert "is empty or contains a separator" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ((), "path: no path was given"),
+        (("a\n",), "path: 'a' has characters that no such name can have"),
+        (("nodes", "pvé1"), "node: 'pvé1' has characters that no such name can have"),
+        (("nodes", "a..b"), "node: 'a..b' looks like a way through directories"),
+        (("x", "a..b"), "path: 'a..b' looks like a way through directories"),
+        (("nodes", "a#b"), "node: 'a#b' contains '#', which no such name can have"),
+        (("a..b", "nodes"), "path: 'a..b' looks like a way through directories"),
+    ],
+)
+def test_a_refused_path_word_for_word(parts: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        path_of(parts)
+    assert str(refused.value).partition("\nNext: ")[0] == f"Invalid argument {words}"
