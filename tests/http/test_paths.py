@@ -277,3 +277,54 @@ def test_a_refused_path_word_for_word(parts: tuple[str, ...], words: str) -> Non
     with pytest.raises(InvalidArgument) as refused:
         path_of(parts)
     assert str(refused.value).partition("\nNext: ")[0] == f"Invalid argument {words}"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        (("nodes", -1), "node: a negative number"),
+        (("nodes", ""), "node: it is empty"),
+        (("nodes", 5.0), "node: text is expected, not float"),
+        (("nodes", None), "node: text is expected, not NoneType"),
+        (("nodes", "a" * 513), "node: it has 513 characters, 512 are allowed"),
+        (("ipset", "10.0.0.0/8"), "ipset: '10.0.0.0/8' contains '/', which no such name can have"),
+    ],
+)
+def test_what_is_no_part_of_a_path(parts: Any, words: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        path_of(parts)
+    assert str(refused.value).partition("\nNext: ")[0] == f"Invalid argument {words}"
+
+
+def test_numbers_from_zero_and_networks_are_parts() -> None:
+    assert path_of(("nodes", "pve1", "disks", 0)) == "/nodes/pve1/disks/0"
+    assert path_of(("ipset", "mine", "10.0.0.0/8")) == "/ipset/mine/10.0.0.0%2F8"
+
+
+@pytest.mark.parametrize(
+    ("params", "body"),
+    [
+        ({"a": 1, "b": Repeat(("x", "y")), "c": 2}, "a=1&b=x&b=y&c=2"),
+        ({"order": ["b", "a"]}, "order=b%2Ca"),
+        ({"some": {"b", "a"}}, "some=a%2Cb"),
+        ({"some": frozenset({10, 9})}, "some=10%2C9"),
+        ({"mixed": {1, "a"}}, "mixed=1%2Ca"),
+        ({"path": "a/b X"}, "path=a%2Fb%20X"),
+    ],
+)
+def test_parameters_byte_for_byte(params: dict[str, Any], body: str) -> None:
+    assert encode(params) == body
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"b&a": 1}, "b&a: no parameter has such a name"),
+        ({"&" * 50: 1}, f"{'&' * 40}…(+10): no parameter has such a name"),
+        ({"a": float("nan")}, "a: nan is not a number that can be sent"),
+    ],
+)
+def test_what_is_no_parameter(params: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        encode(params)
+    assert str(refused.value).partition("\nNext: ")[0] == f"Invalid argument {words}"
