@@ -212,8 +212,16 @@ async def test_what_was_approved_and_cannot_be_looked_at_again_is_refused_and_re
                 api.on("GET", "/cluster/nextid", 101)
                 return True
 
-        with pytest.raises(Refused, match="Nothing was changed: it was approved, and could not be looked at again before it was sent"):
+        begin = "Nothing was changed: it was approved, and could not be looked at again before it was sent: "
+        with pytest.raises(Refused, match=begin) as refused:
             await call(app, DESTROY, Slow())
+        why = refused.value.what.removeprefix(begin)
+        assert len(why) > 10
+        assert "Nothing was changed" not in why
+        assert refused.value.hint or isinstance(answer, Reply)
+        if isinstance(answer, Reply):
+            assert "/cluster/resources" in refused.value.tried
+            assert "not now" in f"{refused.value.said} {why}"
         assert not api.writes
         assert [record["event"][:60] for record in records(tmp_path)] == [
             "a person is asked",
