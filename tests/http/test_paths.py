@@ -328,3 +328,17 @@ def test_what_is_no_parameter(params: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
         encode(params)
     assert str(refused.value).partition("\nNext: ")[0] == f"Invalid argument {words}"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("a\0b", "a: it contains a NUL character"),
+        ("\ud800", "a: it is not valid Unicode text"),
+        ({"x": 1}, "a: a dict cannot be sent"),
+    ],
+)
+def test_what_cannot_be_sent_word_for_word(value: Any, words: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        encode({"a": value})
+    assert str(refused.value).partition("\nNext: ")[0] == f"Invalid argument {words}"
