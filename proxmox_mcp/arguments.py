@@ -181,13 +181,16 @@ class Waiting(BaseModel):
 _TOLD = 20  # faults of one call that are named
 
 
+def flat(model: type[Arguments], raw: Mapping[str, Any]) -> Any:
+    """The arguments themselves, where the predecessor's wrapper is around them; what else was wrapped as it is."""
+    return _json_text(raw["params"]) if set(raw) == {"params"} and "params" not in model.model_fields else dict(raw)
+
+
 def parse(model: type[Arguments], raw: Mapping[str, Any]) -> Arguments:
     """The checked arguments of a call; InvalidArgument names each fault. The predecessor's {"params": {...}} wrapper is accepted."""
-    given: Any = raw
-    if set(raw) == {"params"} and "params" not in model.model_fields:
-        given = _json_text(raw["params"])
-        if not isinstance(given, dict):
-            raise InvalidArgument("", 'pass the arguments flat: {"vmid": 101, ...}')
+    given = flat(model, raw)
+    if not isinstance(given, dict):
+        raise InvalidArgument("", 'pass the arguments flat: {"vmid": 101, ...}')
     truths = [name for name, value in given.items() if isinstance(value, bool) and _is_number(model.model_fields.get(name))]
     if truths:  # pydantic would read true as 1
         raise InvalidArgument(", ".join(truths), "must be a number, not true or false")

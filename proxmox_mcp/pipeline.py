@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from proxmox_mcp import gates, limits, preview, privileges, secrets, text
 from proxmox_mcp.app import App, Call, Stamp
-from proxmox_mcp.arguments import Arguments, Changing, parse
+from proxmox_mcp.arguments import Arguments, Changing, flat, parse
 from proxmox_mcp.carry_out import carry_out
 from proxmox_mcp.command_secrets import mask_line
 from proxmox_mcp.errors import AuditError, InvalidArgument, ProxmoxMcpError, Refused
@@ -61,7 +61,8 @@ async def run(tool: Tool, raw: Mapping[str, Any], app: App, peer: Peer) -> Resul
     try:
         args = parse(tool.model, raw)
     except InvalidArgument as refusal:
-        await _note_early(tool, raw, app, refusal)
+        given = flat(tool.model, raw)
+        await _note_early(tool, given if isinstance(given, dict) else raw, app, refusal)
         raise
     call = Call(app, Stamp(tool.name, reason=getattr(args, "reason", None) or ""), cursor=getattr(args, "cursor", None))
     if isinstance(args, Changing):
@@ -211,8 +212,8 @@ def _as_given(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Arguments as the record keeps them: secrets masked; they may be of any shape, and longer than anything that is carried out."""
     if (size := len(json.dumps(arguments))) > _LONGEST:
         return {"left out": f"{size} characters; {', '.join(text.clean(name, 64) for name in list(arguments)[:_NAMED])}"}
-    shown = secrets.mask_params(arguments)
-    return shown | {"command": mask_line(line)} if isinstance(line := arguments.get("command"), str) else shown
+    lines = {name: mask_line(line) for name in ("command", "params") if isinstance(line := arguments.get(name), str)}
+    return secrets.mask_params(arguments) | lines
 
 
 async def _write(app: App, which: Which, entry: Mapping[str, Any], refusal: ProxmoxMcpError | None) -> None:

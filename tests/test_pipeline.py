@@ -607,6 +607,7 @@ async def test_an_answer_at_large_says_that_a_limit_leaves_something_out(
             " comand: unknown argument",
         ),
         ("proxmox_host_exec", Risk.DATA_LOSS, {"params": "[]"}, "host", "s: pass the arguments flat"),
+        ("proxmox_vm_power", Risk.CHANGE, {"params": {"dry_run": True, "confirm": 1}}, "", ""),
         ("proxmox_vm_power", Risk.CHANGE, {"dry_run": True, "confirm": 1}, "", ""),
         ("proxmox_list_vms", Risk.READ, {"nodde": "pve1"}, "", ""),
     ],
@@ -727,3 +728,23 @@ async def test_long_names_of_arguments_that_are_left_out_are_cut(tmp_path: Path)
             await pipeline.run(shell("proxmox_vm_power", risk=Risk.CHANGE), {"n" * 70: "x" * 300_000}, app, FakePerson())
         (entry,) = records(tmp_path)
         assert entry["arguments"]["left out"].endswith(f"; {'n' * 64}…(+6)")
+
+
+@pytest.mark.parametrize("wrap", [dict, json.dumps], ids=["object", "text"])
+async def test_wrapped_arguments_are_recorded_as_the_flat_ones_are(tmp_path: Path, wrap: Any) -> None:
+    given = {"command": "echo root:geheim22 | chpasswd", "confirm": "yes", "reason": "look"}
+    async with piped(tmp_path) as (_, app):
+        with pytest.raises(InvalidArgument):
+            await pipeline.run(shell("proxmox_host_exec", risk=Risk.DATA_LOSS), {"params": wrap(given)}, app, FakePerson())
+        (entry,) = records(tmp_path, "host")
+        assert entry["arguments"] == {**given, "command": "echo *** | chpasswd"}
+        assert entry["reason"] == "look"
+
+
+async def test_wrapped_text_that_cannot_be_read_keeps_no_password(tmp_path: Path) -> None:
+    given = '{"command": "true", "command": "echo root:geheim22 | chpasswd"}'
+    async with piped(tmp_path) as (_, app):
+        with pytest.raises(InvalidArgument, match="flat"):
+            await pipeline.run(shell("proxmox_host_exec", risk=Risk.DATA_LOSS), {"params": given}, app, FakePerson())
+        (entry,) = records(tmp_path, "host")
+        assert entry["arguments"] == {"params": given.replace("root:geheim22", "***")}
