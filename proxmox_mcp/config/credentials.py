@@ -9,10 +9,9 @@ from urllib.parse import unquote
 
 from proxmox_mcp import secrets
 from proxmox_mcp.config import files, values
-from proxmox_mcp.config.reader import Reader
+from proxmox_mcp.config.reader import TOKEN_SECRET, Reader
 
 _USER, _NAME, _VALUE, _FILE = "PROXMOX_USER", "PROXMOX_TOKEN_NAME", "PROXMOX_TOKEN_VALUE", "PROXMOX_TOKEN_FILE"
-_SECRET = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def read(reader: Reader) -> dict[str, Any]:
@@ -31,8 +30,8 @@ def read(reader: Reader) -> dict[str, Any]:
         names |= {variable: name} if name else {}
         secret |= {variable: value} if value else {}
         secrets.register(value)
-    changed = [variable for variable, name in names.items() if _SECRET.fullmatch(name)]
-    if any(_SECRET.fullmatch(value) for value in secret.values()):
+    changed = [variable for variable, name in names.items() if TOKEN_SECRET.fullmatch(name)]
+    if any(TOKEN_SECRET.fullmatch(value) for value in secret.values()):
         changed = []  # whoever has a secret may call the token what they like
     for variable in changed:
         secrets.register(names.pop(variable))

@@ -17,7 +17,7 @@ D = TypeVar("D")
 _NAMES = {variable.name: variable for variable in VARIABLES}
 _UNFILLED = re.compile(r"\$\{[^{}]*\}")  # what a client leaves of a field that its user did not fill
 _USER_INFO = re.compile(r":[^\s:/@,]+(?=@)")
-_TOKEN = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
+TOKEN_SECRET = re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -125,4 +125,4 @@ def _veiled(name: str, value: str) -> str:
     value = _USER_INFO.sub(rf":{secrets.MARK}", value)
     if name.endswith("_USER"):
         value = re.sub(r":.+", f":{secrets.MARK}", value)
-    return secrets.mask_text(_TOKEN.sub(secrets.MARK, value))
+    return secrets.mask_text(TOKEN_SECRET.sub(secrets.MARK, value))
